@@ -37,10 +37,12 @@ enum class MessageKind : std::uint8_t {
   close,
   open_ask,
   open_answer,
-  finished,  ///< the sender's program has returned
-  join,      ///< who gathers asks for `finished`
-  release,   ///< all have finished: end
-  user,      ///< of tests and benchmarks
+  finished,     ///< the sender's program has returned
+  join,         ///< who gathers asks for `finished`
+  release,      ///< all have finished: end
+  verdict_ask,  ///< who lost a pass's initiator after its report asks how the pass ended
+  verdict,
+  user,  ///< of tests and benchmarks
 };
 inline constexpr int kMessageKinds = static_cast<int>(MessageKind::user) + 1;
 std::string_view name(MessageKind kind);

@@ -8,9 +8,9 @@ namespace rehearse {
 namespace {
 
 constexpr std::array<std::string_view, kMessageKinds> kMessageNames = {
-    "hello",    "request",     "reply",    "error", "turn_ask", "turn",   "turn_end", "query",
-    "answer",   "start",       "grad",     "done",  "fail",     "commit", "abort",    "close",
-    "open_ask", "open_answer", "finished", "join",  "release",  "user"};
+    "hello",    "request",     "reply",    "error", "turn_ask", "turn",        "turn_end", "query",
+    "answer",   "start",       "grad",     "done",  "fail",     "commit",      "abort",    "close",
+    "open_ask", "open_answer", "finished", "join",  "release",  "verdict_ask", "verdict",  "user"};
 
 constexpr std::array<std::string_view, kEventKinds> kEventNames = {
     "sent",           "received",       "peer_lost",      "task_failed", "killed",
