@@ -1,0 +1,52 @@
+#include "runtime/fiber/stack_pool.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <new>
+
+#include "runtime/base/check.hpp"
+
+namespace rehearse::fiber {
+namespace {
+
+constexpr std::size_t kGuardBytes = 4096;
+
+void* map_stack(std::size_t size_bytes) {
+  void* low = ::mmap(nullptr, size_bytes + kGuardBytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+  if (low == MAP_FAILED) throw std::bad_alloc();
+  if (::mprotect(low, kGuardBytes, PROT_NONE) != 0) {
+    ::munmap(low, size_bytes + kGuardBytes);
+    throw std::bad_alloc();
+  }
+  return low;
+}
+
+}  // namespace
+
+StackPool::StackPool(std::size_t size_bytes) : size_bytes_(size_bytes) {
+  REHEARSE_CHECK(size_bytes > 0 && size_bytes % kGuardBytes == 0,
+                 fmt::format("a stack of {} bytes is not a number of pages", size_bytes));
+}
+
+StackPool::~StackPool() {
+  for (void* low : all_lows_) ::munmap(low, size_bytes_ + kGuardBytes);
+}
+
+boost::context::stack_context StackPool::take() {
+  boost::context::stack_context stack;
+  stack.size = size_bytes_;
+  if (!free_tops_.empty()) {
+    stack.sp = free_tops_.back();
+    free_tops_.pop_back();
+    return stack;
+  }
+  void* low = map_stack(size_bytes_);
+  all_lows_.push_back(low);
+  free_tops_.reserve(all_lows_.size());
+  stack.sp = static_cast<char*>(low) + kGuardBytes + size_bytes_;
+  return stack;
+}
+
+}  // namespace rehearse::fiber
