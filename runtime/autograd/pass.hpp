@@ -49,8 +49,7 @@ struct CommitPass {
 struct DropPass {
   PassId pass;
 };
-/// The pass that this worker asked the turn for is over; `backward` returns or throws. The last
-/// action about it.
+/// The pass that this worker asked the turn for is over; `backward` returns or throws.
 struct Finished {
   PassId pass;
   Status status;
@@ -108,7 +107,7 @@ class PassCore {
   /// `TurnGranted` comes at once where this is the creator and no pass is on its way.
   Actions ask_turn(PassId pass);
   /// Withdraws a pass that was not begun: its deadline has passed, its roots reach a lost worker, a
-  /// QUERY failed. No `Finished` comes for it.
+  /// QUERY failed. No `Finished` comes for it. One that was begun fails with `cancelled`.
   Actions cancel(PassId pass);
   /// `live` has the live sends of every worker, this one's too; `now` and `deadline` are world
   /// times. REQUIRES: the turn was granted.
@@ -138,7 +137,7 @@ class PassCore {
   /// This worker has reported a pass and does not know its verdict: its gradients may be about to
   /// change. `get_gradients` waits (for at most `Limits::verdict`) until this is false.
   bool undecided() const;
-  bool closed() const { return closed_; }
+  bool closed() const { return closed_.has_value(); }
   /// Zero of both when nothing is under way.
   std::size_t live_passes() const { return passes_.size(); }
   std::size_t stashed() const;
@@ -166,41 +165,55 @@ class PassCore {
     std::uint32_t report_arity = 0;
     std::set<PairId> fed;
     std::set<WorkerId> waiting_for;  ///< whose report is to come: here, or below here in the tree
-    std::vector<WorkerId> done;      ///< who has reported to here
+    std::vector<WorkerId> done;      ///< who has reported to here, in the order of arrival
     std::set<WorkerId> asked;        ///< in doubt: whose answer is to come
   };
   struct Stashed {
-    WorkerId from = 0;
     PairId pair;
     GradHandle gradients;
+  };
+  /// What came before its START.
+  struct Early {
+    std::vector<Stashed> gradients;
+    std::vector<WorkerId> done;
   };
   struct Question {
     WorkerId from = 0;
     VerdictAsk ask;
   };
 
-  // pass.cpp: the ways of one pass
+  // pass.cpp: the way of one pass
   void on(WorkerId from, const Start& start, Time now, Actions& out);
   void on(WorkerId from, const Done& done, Actions& out);
   void on(WorkerId from, const Fail& fail, Actions& out);
   void on(WorkerId from, const Commit& commit, Actions& out);
   void on(WorkerId from, const Abort& abort, Actions& out);
-  void on(WorkerId from, const Close& close, Actions& out);
   void send(WorkerId to, PassMessage message, Actions& out) const;
-  bool mine(const Pass& pass) const { return pass.id.initiator == self_; }
+  bool mine(const PassId& pass) const { return pass.initiator == self_; }
   Pass* find(const PassId& pass);
-  bool fenced(WorkerId from, const PassId& pass);
+  void send_starts(const Pass& pass, const std::map<WorkerId, std::vector<PairId>>& live, Time now,
+                   Actions& out) const;
+  Pass participate(const Start& start, Time now);
   void run(Pass& pass, Actions& out);
   void feed(Pass& pass, Stashed gradients, Actions& out);
+  void add_reports(Pass& pass, const std::vector<WorkerId>& workers);
   void report_if_done(Pass& pass, Actions& out);
-  void decide(Pass& pass, Actions& out);
+  void start_next(Actions& out);
+
+  // pass_end.cpp: how passes, and the context, end
+  void on(WorkerId from, const Close& close, Actions& out);
+  void commit(PassId id, Actions& out);
   void fail(PassId id, const Failure& failure, Actions& out);
   void settle(PassId id, Verdict verdict, Actions& out);
-  void forget_up_to(const PassId& id);
-  void start_next(Actions& out);
-  void lose_participant(PassId id, WorkerId peer, Actions& out);
+  void refuse(const PassId& id, Verdict verdict);
+  void tell(const std::vector<WorkerId>& workers, const PassMessage& message, Actions& out) const;
+  void lose(PassId id, WorkerId peer, Actions& out);
+  void give_up(const Failure& failure, Actions& out);
   void shut(const Failure& failure, Actions& out);
-  Failure failure_of(Code code, std::string message, WorkerId worker) const;
+  Failure lost_in_backward(WorkerId peer) const;
+  Failure spoilt() const;
+  Failure failure_of(Code code, std::string message, std::string worker = {}) const;
+  Failure timed_out(const Pass& pass) const;
 
   // pass_turn.cpp: the order of passes
   void on(WorkerId from, const TurnAsk& ask, Actions& out);
@@ -210,15 +223,15 @@ class PassCore {
   void grant_next(Actions& out);
   void grant_here(Actions& out);
   void note_previous(const Settled& previous, Actions& out);
-  void lose_holder(WorkerId peer, Actions& out);
+  void end_turn_of_lost(Actions& out);
 
   // pass_doubt.cpp: how a pass of a lost initiator ended
   void on(WorkerId from, const VerdictAsk& ask, Actions& out);
   void on(WorkerId from, const VerdictAnswer& answer, Actions& out);
   void ask_verdict(Pass& pass, Actions& out);
-  void close_if_nobody_knows(Pass& pass, Actions& out);
+  void close_if_nobody_knows(const Pass& pass, Actions& out);
   void answer_questions(Actions& out);
-  std::optional<Verdict> answer_to(const Question& question, Actions& out);
+  std::optional<Verdict> answer_to(const VerdictAsk& ask) const;
   std::vector<WorkerId> lost_of(const Pass& pass) const;
 
   ContextId context_;
@@ -226,9 +239,9 @@ class PassCore {
   PassBounds bounds_;
   std::uint32_t next_counter_ = 0;
   std::uint64_t next_order_ = 0;
-  bool closed_ = false;
+  std::optional<Failure> closed_;  ///< why
   std::map<PassId, Pass> passes_;
-  std::map<PassId, std::vector<Stashed>> stash_;
+  std::map<PassId, Early> early_;
   std::set<WorkerId> lost_;
   VerdictLog verdicts_;
   TurnQueue turns_;              ///< at the creator

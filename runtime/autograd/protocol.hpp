@@ -190,7 +190,8 @@ struct OpenAnswer {
 /// Appends `message`, any of the structs above, to a header.
 template <class Message>
 void encode(const Message& message, Bytes& to);
-/// Reads it back. Fails with `corrupt` for anything that `encode` does not write.
+/// Reads it back. Fails with `corrupt` if the bytes end too early or too late, or something is out
+/// of range or unsorted.
 template <class Message>
 Result<Message> decode(std::span<const std::byte> header);
 

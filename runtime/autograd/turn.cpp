@@ -22,4 +22,10 @@ void TurnQueue::forget(WorkerId lost) {
   std::erase_if(waiting_, [lost](const PassId& pass) { return pass.initiator == lost; });
 }
 
+std::vector<PassId> TurnQueue::all() const {
+  std::vector<PassId> passes(waiting_.begin(), waiting_.end());
+  if (holder_) passes.insert(passes.begin(), *holder_);
+  return passes;
+}
+
 }  // namespace rehearse::autograd

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <optional>
+#include <vector>
 
 #include "runtime/autograd/protocol.hpp"
 
@@ -19,8 +20,9 @@ class TurnQueue {
   /// Forgets the waiting passes of a lost worker.
   void forget(WorkerId lost);
 
+  /// The holder and all that wait.
+  std::vector<PassId> all() const;
   const std::optional<PassId>& holder() const { return holder_; }
-  bool idle() const { return !holder_ && waiting_.empty(); }
 
  private:
   std::optional<PassId> holder_;

@@ -15,8 +15,7 @@ bool VerdictLog::over(const PassId& pass) const {
 }
 
 void VerdictLog::record(const PassId& pass, Verdict verdict) {
-  if (verdict != Verdict::committed && verdict != Verdict::aborted) return;
-  if (of(pass) != Verdict::unknown) return;
+  if (verdict == Verdict::unknown || of(pass) != Verdict::unknown) return;
   latest_.push_back({pass, verdict});
   if (latest_.size() > kKept) latest_.pop_front();
 }

@@ -17,8 +17,9 @@ class VerdictLog {
   /// Everything of this initiator up to `pass` is over.
   void close(const PassId& pass);
   bool over(const PassId& pass) const;
+  /// The first record of a pass stays. `none`: this worker had no part in it.
   void record(const PassId& pass, Verdict verdict);
-  /// `committed`, `aborted`, or `unknown` where neither was recorded or it is too long ago.
+  /// What was recorded; `unknown` if nothing was, or it is too long ago.
   Verdict of(const PassId& pass) const;
 
  private:

@@ -1,0 +1,101 @@
+#include <algorithm>
+
+#include "runtime/autograd/pass.hpp"
+
+// Why this decides alike everywhere. Only the initiator decides to commit; whoever knows that it
+// did heard it from the initiator or from somebody who knew. A worker closes the context only when
+// all others that could know have answered that they do not, each after it had seen the loss of the
+// same set of workers, from which nothing can be in the air any more. After that nobody can come to
+// know.
+
+namespace rehearse::autograd {
+
+void PassCore::ask_verdict(Pass& pass, Actions& out) {
+  pass.stage = Stage::in_doubt;
+  pass.asked = {pass.participants.begin(), pass.participants.end()};
+  pass.asked.insert(creator_of(context_));
+  pass.asked.erase(self_);
+  for (const WorkerId worker : lost_) pass.asked.erase(worker);
+  const std::vector<WorkerId> lost = lost_of(pass);
+  for (const WorkerId worker : pass.asked) {
+    const bool participant =
+        std::binary_search(pass.participants.begin(), pass.participants.end(), worker);
+    send(worker, VerdictAsk{pass.id, participant, lost}, out);
+  }
+  close_if_nobody_knows(pass, out);
+}
+
+std::vector<WorkerId> PassCore::lost_of(const Pass& pass) const {
+  std::vector<WorkerId> lost;
+  for (const WorkerId worker : lost_) {
+    if (worker == pass.id.initiator ||
+        std::binary_search(pass.participants.begin(), pass.participants.end(), worker)) {
+      lost.push_back(worker);
+    }
+  }
+  return lost;
+}
+
+void PassCore::on(WorkerId from, const VerdictAnswer& answer, Actions& out) {
+  Pass* pass = find(answer.pass);
+  if (!pass || pass->stage != Stage::in_doubt) {
+    ++statistics_.late;
+  } else if (answer.verdict == Verdict::committed || answer.verdict == Verdict::aborted) {
+    settle(answer.pass, answer.verdict, out);
+  } else if (answer.lost == lost_of(*pass)) {
+    pass->asked.erase(from);
+    close_if_nobody_knows(*pass, out);
+  }
+}
+
+void PassCore::close_if_nobody_knows(const Pass& pass, Actions& out) {
+  if (!pass.asked.empty()) return;
+  shut(
+      failure_of(Code::pass_failed,
+                 "the initiator of a backward pass was lost before it said how the pass ended, and "
+                 "no survivor knows",
+                 worker_name(pass.id.initiator)),
+      out);
+}
+
+// To be asked is to learn of the initiator's loss. A worker that has not reported stops the pass,
+// so that its answer stays true.
+void PassCore::on(WorkerId from, const VerdictAsk& ask, Actions& out) {
+  const Pass* pass = find(ask.pass);
+  if (pass && pass->stage < Stage::reported) {
+    fail(
+        ask.pass,
+        failure_of(Code::peer_lost, "the initiator of the pass was lost, says " + worker_name(from),
+                   worker_name(ask.pass.initiator)),
+        out);
+  } else if (!pass && ask.participant && !verdicts_.over(ask.pass)) {
+    refuse(ask.pass, Verdict::none);
+  }
+  std::erase_if(questions_, [&](const Question& question) {
+    return question.from == from && question.ask.pass == ask.pass;
+  });
+  questions_.push_back({from, ask});
+  answer_questions(out);
+}
+
+void PassCore::answer_questions(Actions& out) {
+  std::erase_if(questions_, [&](const Question& question) {
+    const std::optional<Verdict> verdict = answer_to(question.ask);
+    if (!verdict) return false;
+    send(question.from, VerdictAnswer{question.ask.pass, *verdict, question.ask.lost}, out);
+    return true;
+  });
+}
+
+/// Nothing yet, while something about the pass may still be in the air.
+std::optional<Verdict> PassCore::answer_to(const VerdictAsk& ask) const {
+  if (closed_) return Verdict::unknown;
+  const Verdict known = verdicts_.of(ask.pass);
+  if (known == Verdict::committed || known == Verdict::aborted) return known;
+  if (known == Verdict::none && ask.participant) return Verdict::aborted;
+  const bool all_lost = std::all_of(ask.lost.begin(), ask.lost.end(),
+                                    [this](WorkerId worker) { return lost_.contains(worker); });
+  return all_lost ? std::optional(Verdict::unknown) : std::nullopt;
+}
+
+}  // namespace rehearse::autograd
