@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "harness/fields.hpp"
+#include "harness/parse_parts.hpp"
+#include "harness/units.hpp"
+
+namespace rehearse::harness {
+namespace {
+
+void read_closeness_table(const Value& value, const std::string& path, Closeness& closeness,
+                          Problems& problems) {
+  Fields fields(value, kClosenessKeys, path, problems);
+  const bool ulp = fields.find("max_ulp"), relative = fields.find("relative");
+  if (ulp == relative) {
+    const std::string_view found = ulp ? "both `max_ulp` and `relative`" : "no bound";
+    fields.refuse(value.place,
+                  fmt::format("`{}` has {}, expected {{ max_ulp = 4 }} or {{ relative = 1e-6 }}",
+                              path, found));
+    return;
+  }
+  if (ulp) {
+    closeness.kind = Closeness::Kind::max_ulp;
+    closeness.max_ulp =
+        fields.integer("max_ulp", 0, std::numeric_limits<std::int64_t>::max()).value_or(0);
+  } else {
+    closeness.kind = Closeness::Kind::relative;
+    closeness.relative =
+        number_of(*fields.find("relative"), path + ".relative", 0, 1, problems).value_or(0);
+  }
+}
+
+std::optional<Closeness> read_closeness(Fields& expect, std::string_view key, Problems& problems) {
+  const Value* value = expect.find(key);
+  if (!value) return std::nullopt;
+  Closeness closeness;
+  const std::string path = expect.path_of(key);
+  if (value->type == Value::Type::table) {
+    read_closeness_table(*value, path, closeness, problems);
+  } else if (value->type != Value::Type::text) {
+    expect.refuse(value->place,
+                  wrong_type(path, *value, "\"bitwise\", { max_ulp = 4 }, { relative = 1e-6 } or "
+                                           "\"unchecked\""));
+  } else if (value->text == "unchecked") {
+    closeness.kind = Closeness::Kind::unchecked;
+  } else if (value->text != "bitwise") {
+    expect.refuse(value->place, unknown_name(fmt::format("value of `{}`:", path), value->text,
+                                             {"bitwise", "unchecked"}));
+  }
+  return closeness;
+}
+
+Code read_code(Fields& outcome) {
+  if (!outcome.required("fails_with", "`fails_with = \"peer_lost\"`")) return Code::ok;
+  const auto text = outcome.text("fails_with", "\"peer_lost\"");
+  if (!text) return Code::ok;
+  const auto codes = code_names();
+  const auto found = std::find(codes.begin(), codes.end(), *text);
+  if (found != codes.end()) return static_cast<Code>(found - codes.begin() + 1);
+  const bool later = contains(kLaterCodes, *text);
+  outcome.refuse(outcome.find("fails_with")->place,
+                 later ? not_supported_yet(fmt::format("code \"{}\"", *text))
+                       : unknown_name("code", *text, codes));
+  return Code::ok;
+}
+
+std::optional<FaultTarget> read_outcome_who(Fields& outcome, std::string_view key,
+                                            ParseContext& context) {
+  const Value* value = outcome.table(key, "{ rank = 1 }");
+  if (!value) return std::nullopt;
+  auto who = read_who(*value, outcome.path_of(key), context);
+  if (who && who->kind == FaultTarget::Kind::link) {
+    outcome.refuse(value->place, fmt::format("`{}` takes no link, expected workers such as "
+                                             "{{ rank = 1 }}",
+                                             outcome.path_of(key)));
+  }
+  return who;
+}
+
+ExpectedOutcome read_outcome(Fields& expect, ParseContext& context) {
+  ExpectedOutcome expected;
+  const Value* value = expect.find("outcome");
+  if (!value) return expected;
+  if (value->type == Value::Type::text && value->text == "completes") return expected;
+  if (value->type != Value::Type::table) {
+    expect.refuse(value->place, wrong_type("expect.outcome", *value,
+                                           "\"completes\" or { fails_with = \"peer_lost\" }"));
+    return expected;
+  }
+  Fields outcome(*value, kOutcomeKeys, "expect.outcome", context.problems);
+  expected.completes = false;
+  expected.fails_with = read_code(outcome);
+  expected.on = read_outcome_who(outcome, "on", context);
+  expected.names = read_outcome_who(outcome, "names", context);
+  expected.within = outcome.quantity("within", parse_duration, "5s");
+  return expected;
+}
+
+}  // namespace
+
+Expect read_expect(const Value& value, ParseContext& context) {
+  Expect expect;
+  Fields fields(value, kExpectKeys, "expect", context.problems);
+  if (auto gradients = read_closeness(fields, "gradients", context.problems)) {
+    expect.gradients = *gradients;
+  }
+  expect.final_parameters = read_closeness(fields, "final_parameters", context.problems);
+  if (auto leaks = fields.text("leaks", "\"none\"")) {
+    expect.leaks_checked = *leaks != "unchecked";
+    if (*leaks != "none" && *leaks != "unchecked") {
+      fields.refuse(fields.find("leaks")->place,
+                    unknown_name("value of `expect.leaks`:", *leaks, {"none", "unchecked"}));
+    }
+  }
+  expect.outcome = read_outcome(fields, context);
+  return expect;
+}
+
+}  // namespace rehearse::harness
