@@ -1,4 +1,4 @@
-# Debian packages. Sourced by the wrapper, by tools/lint and by CI; uses say and fail.
+# Debian packages. Sourced by the wrapper and by CI; uses say and fail.
 
 build_packages=(
   g++ cmake ninja-build ccache mold
@@ -6,7 +6,7 @@ build_packages=(
   libboost-context-dev libcli11-dev libfmt-dev libsimgrid-dev libtomlplusplus-dev nlohmann-json3-dev
   libbenchmark-dev libgmock-dev libgtest-dev librapidcheck-dev
 )
-lint_packages=(clang-format clang-tidy python3)
+lint_packages=(clang-format-14 clang-tidy-16 git python3)
 
 # Prints those of its arguments that are not installed.
 missing_packages() {

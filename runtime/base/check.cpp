@@ -8,21 +8,23 @@
 namespace rehearse {
 namespace {
 
-// The one piece of per-thread state outside the worlds: a failed check has no other way to know
-// whose it is.
-thread_local CheckContext describe_ = nullptr;
-thread_local void* argument_ = nullptr;
+struct Describer {
+  CheckContext describe = nullptr;
+  void* argument = nullptr;
+};
+
+// The one piece of per-thread state outside the worlds.
+// tidy: mutable-static: a failed check has no other way to know whose it is.
+thread_local Describer describer;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 }  // namespace
 
-void set_check_context(CheckContext describe, void* argument) {
-  describe_ = describe;
-  argument_ = argument;
-}
+void set_check_context(CheckContext describe, void* argument) { describer = {describe, argument}; }
 
 void check_failed(std::string_view expression, const char* file, int line,
                   const std::string& detail) {
-  const std::string where = describe_ ? fmt::format(" ({})", describe_(argument_)) : "";
+  const std::string where =
+      describer.describe ? fmt::format(" ({})", describer.describe(describer.argument)) : "";
   fmt::print(stderr, "{}:{}: check failed{}: {}: {}\n", file, line, where, expression, detail);
   std::fflush(stderr);
   std::abort();
