@@ -136,8 +136,9 @@ int Scheduler::unwind(int tries_max) {
   const std::terminate_handler before = std::set_terminate(&give_up_at_terminate);
   int abandoned = 0;
   for (auto& group : groups_) {
-    for (Task* task = group->oldest; task;) {
-      Task* next = task->younger;
+    // Youngest first: what an older task's stack owns is what younger ones refer to.
+    for (Task* task = group->youngest; task;) {
+      Task* next = task->older;
       const TaskId id = task->id;
       if (!task->given_up) {
         task->tries = 0;

@@ -1,0 +1,238 @@
+#include "runtime/virtual/network.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/check.hpp"
+
+namespace rehearse::virtual_world {
+
+StationId Network::add(const Address& address, std::string name, HostId host) {
+  const auto id = static_cast<StationId>(stations_.size());
+  stations_.emplace_back();
+  stations_.back().address = address;
+  stations_.back().name = std::move(name);
+  stations_.back().host = host;
+  if (by_worker_.size() <= address.worker) by_worker_.resize(address.worker + std::size_t{1});
+  auto& endpoints = by_worker_[address.worker];
+  REHEARSE_CHECK(endpoints.size() == address.endpoint, "endpoints are numbered as they are added");
+  endpoints.push_back(id);
+  return id;
+}
+
+std::optional<StationId> Network::find(const Address& address) const {
+  if (address.worker >= by_worker_.size()) return std::nullopt;
+  const auto& endpoints = by_worker_[address.worker];
+  if (address.endpoint >= endpoints.size()) return std::nullopt;
+  const StationId id = endpoints[address.endpoint];
+  if (stations_[id].address.job != address.job) return std::nullopt;
+  return id;
+}
+
+AirId Network::take_slot() {
+  if (free_slots_.empty()) {
+    free_slots_.push_back(static_cast<AirId>(air_.size()));
+    air_.emplace_back();
+  }
+  const AirId id = free_slots_.back();
+  free_slots_.pop_back();
+  return id;
+}
+
+void Network::free_slot(AirId id) {
+  air_[id] = InAir{};
+  free_slots_.push_back(id);
+}
+
+void Network::send(StationId from, StationId to, Lane lane, Message message, std::uint64_t lamport,
+                   Time at, Duration extra) {
+  const AirId id = take_slot();
+  InAir& item = air_[id];
+  item.from = from;
+  item.to = to;
+  item.lane = lane;
+  item.size_bytes = message.size_bytes();
+  item.lamport = lamport;
+  item.extra = extra;
+  item.message = std::move(message);
+  stations_[from].peers.at_or_new(to).unacknowledged_bytes += item.size_bytes;
+  if (at <= agenda_.now()) {
+    departs(id);
+  } else {
+    agenda_.departure(at, id);
+  }
+}
+
+void Network::departs(AirId id) {
+  InAir& item = air_[id];
+  if (!stations_[item.from].open) return free_slot(id);
+  LaneIn& lane = stations_[item.to].peers.at_or_new(item.from).lanes[static_cast<int>(item.lane)];
+  const bool small = item.size_bytes < physics_.small_below_bytes();
+  if (small && !lane.queued()) return start_small(id, lane);
+  if (!lane.queue) lane.queue = std::make_unique<std::deque<AirId>>();
+  lane.queue->push_back(id);
+  item.queued = true;
+  if (small) {
+    start_small(id, lane);
+  } else if (item.extra > Duration::zero()) {
+    agenda_.call(agenda_.now() + item.extra, [this, id] { start_transfer(id); });
+  } else {
+    start_transfer(id);
+  }
+}
+
+void Network::start_small(AirId id, LaneIn& lane) {
+  const InAir& item = air_[id];
+  Time at = physics_.small_arrival(stations_[item.from].host, stations_[item.to].host,
+                                   item.size_bytes, agenda_.now());
+  at += item.extra;
+  if (!item.queued) at = lane.last_arrival = std::max(at, lane.last_arrival);
+  agenda_.arrival(at, id);
+}
+
+void Network::start_transfer(AirId id) {
+  const InAir& item = air_[id];
+  const ActivityId activity =
+      physics_.start_transfer(stations_[item.from].host, stations_[item.to].host, item.size_bytes,
+                              agenda_.now());
+  under_way_.emplace(activity, id);
+}
+
+void Network::completed(const Completion& completion) {
+  const auto found = under_way_.find(completion.activity);
+  REHEARSE_CHECK(found != under_way_.end(), "physics completed what it was not given");
+  const AirId id = found->second;
+  under_way_.erase(found);
+  arrives(id);
+}
+
+void Network::arrives(AirId id) {
+  InAir& item = air_[id];
+  if (!item.queued) return deliver(id);
+  item.ready = true;
+  drain(item.to, item.from, item.lane);
+}
+
+void Network::drain(StationId to, StationId from, Lane lane) {
+  Peer& peer = *stations_[to].peers.find(from);
+  LaneIn& in = peer.lanes[static_cast<int>(lane)];
+  if (!in.queued()) return;
+  if (in.last_arrival > agenda_.now()) {
+    return agenda_.call(in.last_arrival, [this, to, from, lane] { drain(to, from, lane); });
+  }
+  // Deliver may make new peers of `to`: look the lane's queue up once, it stays where it is.
+  std::deque<AirId>& queue = *in.queue;
+  while (!queue.empty() && air_[queue.front()].ready) {
+    const AirId id = queue.front();
+    queue.pop_front();
+    deliver(id);
+  }
+  if (queue.empty() && stations_[to].peers.find(from)->loss_due) report_loss(from, to);
+}
+
+void Network::deliver(AirId id) {
+  const InAir& item = air_[id];
+  Station& to = stations_[item.to];
+  if (Peer* sender = stations_[item.from].peers.find(item.to)) {
+    sender->unacknowledged_bytes -= item.size_bytes;
+  }
+  if (to.open) return put_into_inbox(to, id);
+  const StationId lost = item.to;
+  const StationId from = item.from;
+  free_slot(id);
+  if (!stations_[lost].silent) announce_loss(lost, from);
+}
+
+void Network::put_into_inbox(Station& station, AirId id) {
+  air_[id].next = Station::kNothing;
+  if (station.last_in == Station::kNothing) {
+    station.first_in = id;
+  } else {
+    air_[station.last_in].next = id;
+  }
+  station.last_in = id;
+  scheduler_.unpark(station.receiver);
+}
+
+std::optional<Arrived> Network::take(StationId self) {
+  Station& station = stations_[self];
+  if (station.first_in == Station::kNothing) return std::nullopt;
+  const AirId id = station.first_in;
+  InAir& item = air_[id];
+  station.first_in = item.next;
+  if (station.first_in == Station::kNothing) station.last_in = Station::kNothing;
+  const Station& from = stations_[item.from];
+  std::optional<Arrived> arrived(std::in_place);
+  arrived->from = item.from;
+  arrived->lamport = item.lamport;
+  arrived->size_bytes = item.size_bytes;
+  arrived->envelope.from = from.address;
+  if (item.notice) {
+    arrived->envelope.what = PeerLost{from.cause, from.detail};
+  } else {
+    arrived->envelope.what = Received{item.lane, std::move(item.message)};
+  }
+  free_slot(id);
+  return arrived;
+}
+
+void Network::close(StationId who, LossCause cause, std::string detail, SeenAs seen_as) {
+  Station& station = stations_[who];
+  if (!station.open) return;
+  station.open = false;
+  station.cause = cause;
+  station.detail = std::move(detail);
+  station.silent = seen_as == SeenAs::silent;
+  while (station.first_in != Station::kNothing) {
+    free_slot(std::exchange(station.first_in, air_[station.first_in].next));
+  }
+  station.last_in = Station::kNothing;
+  scheduler_.unpark(station.receiver);
+  if (station.silent) return;
+  for (const Peer& peer : station.peers.all()) {
+    if (peer.id != who) announce_loss(who, peer.id);
+  }
+}
+
+void Network::announce_loss(StationId lost, StationId to) {
+  if (lost == to || !stations_[to].open) return;
+  Peer& peer = stations_[to].peers.at_or_new(lost);
+  if (std::exchange(peer.loss_due, true)) return;
+  const Duration latency = physics_.latency(stations_[lost].host, stations_[to].host);
+  agenda_.call(agenda_.now() + latency, [this, lost, to] { report_loss(lost, to); });
+}
+
+// Behind the last message of both lanes.
+void Network::report_loss(StationId lost, StationId to) {
+  Station& station = stations_[to];
+  Peer& peer = *station.peers.find(lost);
+  if (!station.open || peer.lost) return;
+  Time last{};
+  for (const LaneIn& lane : peer.lanes) {
+    if (lane.queued()) return;  // `drain` comes back here
+    last = std::max(last, lane.last_arrival);
+  }
+  if (last > agenda_.now()) {
+    return agenda_.call(last, [this, lost, to] { report_loss(lost, to); });
+  }
+  peer.lost = true;
+  const AirId id = take_slot();
+  air_[id].from = lost;
+  air_[id].to = to;
+  air_[id].notice = true;
+  put_into_inbox(station, id);
+}
+
+bool Network::knows_lost(StationId self, StationId peer) {
+  const Peer* known = stations_[self].peers.find(peer);
+  return known && known->lost;
+}
+
+std::size_t Network::unacknowledged_bytes(StationId self, StationId peer) {
+  const Peer* known = stations_[self].peers.find(peer);
+  return known ? known->unacknowledged_bytes : 0;
+}
+
+}  // namespace rehearse::virtual_world
