@@ -50,7 +50,7 @@ void PassCore::on(WorkerId from, const VerdictAnswer& answer, Actions& out) {
 
 void PassCore::close_if_nobody_knows(const Pass& pass, Actions& out) {
   if (!pass.asked.empty()) return;
-  shut(
+  give_up(
       failure_of(Code::pass_failed,
                  "the initiator of a backward pass was lost before it said how the pass ended, and "
                  "no survivor knows",

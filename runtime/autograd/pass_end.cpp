@@ -46,9 +46,10 @@ void PassCore::settle(PassId id, Verdict verdict, Actions& out) {
     out.push_back(DropPass{id});
   }
   answer_questions(out);
-  if (verdict == Verdict::aborted && !pass.options.rerunnable && pass.stage != Stage::held) {
-    return shut(failure_of(Code::pass_failed, "a backward pass that is not rerunnable failed"),
-                out);
+  const bool ran = pass.stage != Stage::held;
+  if (verdict == Verdict::aborted && !pass.options.rerunnable && ran && !mine(id)) {
+    // The initiator tells the creator, after the cause; without it everybody does.
+    return lost_.contains(id.initiator) ? give_up(spoilt(), out) : shut(spoilt(), out);
   }
   end_turn_of_lost(out);
   start_next(out);
