@@ -35,6 +35,7 @@ struct WorkerOutcome {
   std::string log;                      ///< processes only: path of its output
   std::vector<std::string> last_lines;  ///< processes only: the end of it, when it failed
   std::uint64_t digest = 0;             ///< of its own events
+  std::optional<Time> ended;            ///< when it finished, failed or was killed, if known
 };
 
 struct FaultOutcome {
@@ -52,6 +53,8 @@ struct RunOutcome {
   std::vector<WaitingTask> waiting;              ///< when hung or timed out
   std::vector<std::string> notes;                ///< deadlines that fired, with who waited for whom
   std::map<std::string, std::int64_t> counters;  ///< messages, bytes, events, tasks_live, …
+  /// Of results that must agree across worlds: final_parameters, …
+  std::map<std::string, std::uint64_t> digests;
   std::uint64_t digest = 0;                      ///< of the whole event log; virtual worlds only
   std::vector<StampedEvent> events;              ///< if asked for
   std::vector<std::string> phases;               ///< names behind `StampedEvent::phase`
