@@ -21,7 +21,7 @@ struct DeliveryLimits {
   /// How long an acknowledgement waits for a message that carries it along.
   Duration ack_delay = std::chrono::milliseconds(2);
   /// An acknowledgement does not wait once this much has arrived without one.
-  std::size_t ack_bytes = std::size_t{1} << 20;
+  std::size_t ack_bytes = std::size_t{4} << 20;
   std::uint64_t ack_messages = 256;
   /// What was sent and not acknowledged for so long is sent again. For transports that lose things
   /// without saying so; a stream that ends in a disconnect needs none.

@@ -125,6 +125,15 @@ bool FaultEngine::fire(std::size_t index, std::vector<int> targets, Time now,
   return true;
 }
 
+bool FaultEngine::fired_elsewhere(std::size_t index, Time at) {
+  Fault& fault = faults_[index];
+  if (fault.fired()) return false;
+  fault.outcome = {1, at};
+  fault.ends = after(at, fault.spec.lasts);
+  look_whether_armed();
+  return true;
+}
+
 std::vector<Firing> FaultEngine::on_event(const Occurrence& occurrence, Time now) {
   std::vector<Firing> fired;
   for (std::size_t i = 0; i < faults_.size(); ++i) {

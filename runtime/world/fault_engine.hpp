@@ -51,6 +51,10 @@ class FaultEngine {
   /// in `fired`.
   Duration extra_delay(int from, int to, MessageKind kind, Time now, std::vector<Firing>& fired);
 
+  /// Another process that works on the same plan has fired `fault` at `at`: it does not fire here,
+  /// and if it delays or reorders, it acts from now on. False if it had fired already.
+  bool fired_elsewhere(std::size_t fault, Time at);
+
   /// A rank that is gone is struck by nothing; a kill whose targets are all gone does not fire.
   void set_gone(int rank) { gone_[static_cast<std::size_t>(rank)] = true; }
 

@@ -1,0 +1,64 @@
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "runtime/real/file_disk.hpp"
+#include "runtime/real/launcher.hpp"
+#include "tests/world/conformance.hpp"
+
+namespace rehearse {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Each worker is a forked process of this machine; they talk over TCP.
+class ProcessStage final : public Stage {
+ public:
+  ProcessStage() {
+    options_.run_directory = make_directory();
+    options_.seed = 1;
+    options_.time_limit = 60s;
+    options_.limits.stop_grace = 1s;
+  }
+  ~ProcessStage() override { std::filesystem::remove_all(options_.run_directory); }
+
+  void add(std::string worker, std::function<void(World&)> body) override {
+    options_.names.push_back(std::move(worker));
+    bodies_.push_back(std::move(body));
+  }
+  void fault(FaultSpec fault) override { options_.faults.push_back(std::move(fault)); }
+
+  RunOutcome run() override {
+    options_.workers = static_cast<int>(bodies_.size());
+    options_.body = [this](World& world) {
+      bodies_[static_cast<std::size_t>(world.self.rank)](world);
+    };
+    return real::run_local_job(options_);
+  }
+
+  std::string left(const std::string& worker, const std::string& object) override {
+    const std::string directory = real::disk_path(options_.run_directory, worker);
+    std::ifstream file(directory + "/" + real::file_name(object), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+ private:
+  static std::string make_directory() {
+    std::string name = (std::filesystem::temp_directory_path() / "rehearse-XXXXXX").string();
+    return ::mkdtemp(name.data());
+  }
+
+  real::LocalJobOptions options_;
+  std::vector<std::function<void(World&)>> bodies_;
+};
+
+std::unique_ptr<Stage> make_process_stage() { return std::make_unique<ProcessStage>(); }
+
+INSTANTIATE_TEST_SUITE_P(processes, Conformance, testing::Values(MakeStage(&make_process_stage)));
+
+}  // namespace
+}  // namespace rehearse
