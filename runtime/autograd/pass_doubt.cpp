@@ -58,19 +58,7 @@ void PassCore::close_if_nobody_knows(const Pass& pass, Actions& out) {
       out);
 }
 
-// To be asked is to learn of the initiator's loss. A worker that has not reported stops the pass,
-// so that its answer stays true.
 void PassCore::on(WorkerId from, const VerdictAsk& ask, Actions& out) {
-  const Pass* pass = find(ask.pass);
-  if (pass && pass->stage < Stage::reported) {
-    fail(
-        ask.pass,
-        failure_of(Code::peer_lost, "the initiator of the pass was lost, says " + worker_name(from),
-                   worker_name(ask.pass.initiator)),
-        out);
-  } else if (!pass && ask.participant && !verdicts_.over(ask.pass)) {
-    refuse(ask.pass, Verdict::none);
-  }
   std::erase_if(questions_, [&](const Question& question) {
     return question.from == from && question.ask.pass == ask.pass;
   });
@@ -93,9 +81,12 @@ std::optional<Verdict> PassCore::answer_to(const VerdictAsk& ask) const {
   const Verdict known = verdicts_.of(ask.pass);
   if (known == Verdict::committed || known == Verdict::aborted) return known;
   if (known == Verdict::none && ask.participant) return Verdict::aborted;
-  const bool all_lost = std::all_of(ask.lost.begin(), ask.lost.end(),
-                                    [this](WorkerId worker) { return lost_.contains(worker); });
-  return all_lost ? std::optional(Verdict::unknown) : std::nullopt;
+  for (const WorkerId worker : ask.lost) {
+    if (!lost_.contains(worker)) return std::nullopt;
+  }
+  // A participant that never heard of the pass has not reported it, and never will.
+  const bool never_began = !passes_.contains(ask.pass) && !verdicts_.over(ask.pass);
+  return never_began && ask.participant ? Verdict::aborted : Verdict::unknown;
 }
 
 }  // namespace rehearse::autograd

@@ -154,8 +154,19 @@ void PassNetwork::deliver(const Channel& channel) {
 }
 
 void PassNetwork::perform(WorkerId worker, const Actions& actions) {
+  note_doubt(worker, actions);
   for (const Action& action : actions) {
     std::visit([&](const auto& each) { perform(worker, each); }, action);
+  }
+}
+
+// Whoever closes the context in doubt names the lost initiator of the pass that it drops.
+void PassNetwork::note_doubt(WorkerId worker, const Actions& actions) {
+  if (actions.empty()) return;
+  const auto* close = std::get_if<CloseContext>(&actions.back());
+  if (!close || close->failure.code != Code::pass_failed) return;
+  for (const auto& [pass, execution] : workers_[worker].executions) {
+    if (close->failure.worker == worker_name(pass.initiator)) unknown_.insert(pass);
   }
 }
 
@@ -325,6 +336,14 @@ std::string PassNetwork::check_pass(const PassId& pass) const {
   const bool ok = finished && ended_.at(pass).status.ok();
   if (workers_[pass.initiator].alive && !finished && !cancelled_.contains(pass)) {
     return text(pass) + " hangs";
+  }
+  if (unknown_.contains(pass)) {
+    for (const Worker& worker : workers_) {
+      const auto& taken = worker.committed;
+      if (worker.alive && std::find(taken.begin(), taken.end(), pass) != taken.end()) {
+        return text(pass) + " is committed at one survivor and unknown to another";
+      }
+    }
   }
   if (any_closed() || !takes_part_.contains(pass)) return "";
   std::size_t took_part = 0, took_over = 0;

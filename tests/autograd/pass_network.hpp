@@ -123,6 +123,7 @@ class PassNetwork {
   void push(const Channel& channel, Packet packet);
   void complain(std::string what) { complaints_.push_back(std::move(what)); }
   void note(std::string what);
+  void note_doubt(WorkerId worker, const Actions& actions);
   std::string check_pass(const PassId& pass) const;
   std::string check_order(const Worker& worker) const;
 
@@ -135,6 +136,7 @@ class PassNetwork {
   std::map<PassId, std::vector<PairId>> roots_;
   std::map<PassId, std::set<WorkerId>> takes_part_;
   std::set<PassId> cancelled_;
+  std::set<PassId> unknown_;  ///< the context was closed because nobody knew how these ended
   std::vector<PassId> begun_;
   std::map<PassId, Ended> ended_;
   std::map<PassId, std::set<WorkerId>> committed_;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/autograd/pass_network.hpp"
 
 namespace rehearse::autograd {
@@ -172,6 +174,18 @@ TEST_F(OneCore, a_start_waits_for_the_verdict_of_an_older_pass) {
   report(pass(0, 0));
   EXPECT_EQ(count<Plan>(receive(2, start(pass(2, 1), {pass(2, 0), Verdict::committed}))), 0);
   EXPECT_EQ(count<Plan>(receive(0, Commit{pass(0, 0)})), 1);
+}
+
+// An aborted pass whose START comes only when this worker has had the next turn is not started: two
+// passes never run at once.
+TEST_F(OneCore, refuses_an_older_start_once_it_has_the_turn) {
+  const PassId mine = core.new_pass();
+  core.ask_turn(mine);
+  EXPECT_EQ(count<TurnGranted>(receive(0, Turn{mine, {pass(2, 4), Verdict::aborted}})), 1);
+  EXPECT_TRUE(receive(2, start(pass(2, 4))).empty());
+  EXPECT_TRUE(receive(3, start(pass(3, 0))).empty());
+  EXPECT_EQ(core.live_passes(), 0U);
+  EXPECT_EQ(count<Plan>(core.begin(mine, {}, {}, Time(), kNever)), 1);
 }
 
 // Fencing: nothing about a pass of a lost initiator is listened to, whoever says it.
