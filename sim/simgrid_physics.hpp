@@ -21,9 +21,11 @@ using virtual_world::HostId;
 /// depends on SimGrid's own order.
 ///
 /// Hosts and links that are off are this class's matter (SimGrid ends the process when a flow
-/// starts at a host that is off): flows that touch them fail at once. An overridden link limits
-/// each flow and delays messages; it cannot change the bandwidth of flows under way. REQUIRES: used
-/// in one actor only, the conductor.
+/// starts at a host that is off): flows that touch them fail at once, small messages never arrive.
+/// A link set for one pair delays its messages, and makes flows that start on it larger: slower as
+/// asked when alone, taking more than their share when not.
+///
+/// REQUIRES: used in one actor only, the conductor.
 class SimgridPhysics final : public virtual_world::Physics {
  public:
   SimgridPhysics(const ClusterSpec& cluster, std::vector<simgrid::s4u::Host*> hosts);
@@ -51,6 +53,7 @@ class SimgridPhysics final : public virtual_world::Physics {
   };
   LinkState link(HostId from, HostId to) const;
   bool connected(HostId from, HostId to) const;
+  void advance(Time until);
   void catch_up();
   void keep(const std::vector<Flows::Ended>& ended, Time reached);
   void fail_disconnected();

@@ -179,7 +179,7 @@ TEST(SimgridPhysics, ALinkCanBeSlowOrOff) {
                         physics.start_transfer(0, 1, 10 * kMegabyte, at(1s));
                         return text + "; " + completions_until(physics, at(2s));
                       }),
-            "1.05ms; 17.05ms: 1; 1s: 1 failed");
+            "1.05ms; 17.05ms: 1; 1s: 2 failed");
 }
 
 // A computation takes the larger of flops / speed and bytes / memory bandwidth, times the
