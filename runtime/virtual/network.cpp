@@ -23,6 +23,9 @@ StationId Network::add(const Address& address, std::string name, HostId host) {
 }
 
 std::optional<StationId> Network::find(const Address& address) const {
+  // Workers' own endpoints come first, so most addresses are their own index.
+  const StationId own = address.worker;
+  if (own < stations_.size() && stations_[own].address == address) return own;
   if (address.worker >= by_worker_.size()) return std::nullopt;
   const auto& endpoints = by_worker_[address.worker];
   if (address.endpoint >= endpoints.size()) return std::nullopt;
@@ -57,7 +60,9 @@ void Network::send(StationId from, StationId to, Lane lane, Message message, std
   item.lamport = lamport;
   item.extra = extra;
   item.message = std::move(message);
-  stations_[from].peers.at_or_new(to).unacknowledged_bytes += item.size_bytes;
+  item.sender = stations_[from].address;
+  item.place = place_of(to, from);
+  stations_[to].peers[item.place].unacknowledged_bytes += item.size_bytes;
   if (at <= agenda_.now()) {
     departs(id);
   } else {
@@ -65,10 +70,19 @@ void Network::send(StationId from, StationId to, Lane lane, Message message, std
   }
 }
 
+// Of `from` in the peers of `to`. From here on they watch each other.
+std::uint32_t Network::place_of(StationId to, StationId from) {
+  Peers& peers = stations_[to].peers;
+  const std::uint32_t known = peers.place_of(from);
+  if (known != Peers::kNone) return known;
+  stations_[from].sent_to.push_back(to);
+  return peers.add(from);
+}
+
 void Network::departs(AirId id) {
   InAir& item = air_[id];
   if (!stations_[item.from].open) return free_slot(id);
-  LaneIn& lane = stations_[item.to].peers.at_or_new(item.from).lanes[static_cast<int>(item.lane)];
+  LaneIn& lane = stations_[item.to].peers[item.place].lanes[static_cast<int>(item.lane)];
   const bool small = item.size_bytes < physics_.small_below_bytes();
   if (small && !lane.queued()) return start_small(id, lane);
   if (!lane.queue) lane.queue = std::make_unique<std::deque<AirId>>();
@@ -110,34 +124,33 @@ void Network::completed(const Completion& completion) {
 
 void Network::arrives(AirId id) {
   InAir& item = air_[id];
+  if (item.notice) return report_loss(id);
   if (!item.queued) return deliver(id);
   item.ready = true;
-  drain(item.to, item.from, item.lane);
+  drain(item.to, item.place, item.lane);
 }
 
-void Network::drain(StationId to, StationId from, Lane lane) {
-  Peer& peer = *stations_[to].peers.find(from);
-  LaneIn& in = peer.lanes[static_cast<int>(lane)];
+void Network::drain(StationId to, std::uint32_t place, Lane lane) {
+  Peers& peers = stations_[to].peers;
+  LaneIn& in = peers[place].lanes[static_cast<int>(lane)];
   if (!in.queued()) return;
   if (in.last_arrival > agenda_.now()) {
-    return agenda_.call(in.last_arrival, [this, to, from, lane] { drain(to, from, lane); });
+    return agenda_.call(in.last_arrival, [this, to, place, lane] { drain(to, place, lane); });
   }
-  // Deliver may make new peers of `to`: look the lane's queue up once, it stays where it is.
+  // `deliver` may add peers and so move `in`; the queue stays where it is.
   std::deque<AirId>& queue = *in.queue;
   while (!queue.empty() && air_[queue.front()].ready) {
     const AirId id = queue.front();
     queue.pop_front();
     deliver(id);
   }
-  if (queue.empty() && stations_[to].peers.find(from)->loss_due) report_loss(from, to);
 }
 
 void Network::deliver(AirId id) {
   const InAir& item = air_[id];
+  if (item.notice) return report_loss(id);  // it had to wait for a lane
   Station& to = stations_[item.to];
-  if (Peer* sender = stations_[item.from].peers.find(item.to)) {
-    sender->unacknowledged_bytes -= item.size_bytes;
-  }
+  to.peers[item.place].unacknowledged_bytes -= item.size_bytes;
   if (to.open) return put_into_inbox(to, id);
   const StationId lost = item.to;
   const StationId from = item.from;
@@ -163,14 +176,13 @@ std::optional<Arrived> Network::take(StationId self) {
   InAir& item = air_[id];
   station.first_in = item.next;
   if (station.first_in == Station::kNothing) station.last_in = Station::kNothing;
-  const Station& from = stations_[item.from];
   std::optional<Arrived> arrived(std::in_place);
-  arrived->from = item.from;
   arrived->lamport = item.lamport;
   arrived->size_bytes = item.size_bytes;
-  arrived->envelope.from = from.address;
+  arrived->envelope.from = item.sender;
   if (item.notice) {
-    arrived->envelope.what = PeerLost{from.cause, from.detail};
+    const Station& lost = stations_[item.from];
+    arrived->envelope.what = PeerLost{lost.cause, lost.detail};
   } else {
     arrived->envelope.what = Received{item.lane, std::move(item.message)};
   }
@@ -191,48 +203,54 @@ void Network::close(StationId who, LossCause cause, std::string detail, SeenAs s
   station.last_in = Station::kNothing;
   scheduler_.unpark(station.receiver);
   if (station.silent) return;
-  for (const Peer& peer : station.peers.all()) {
-    if (peer.id != who) announce_loss(who, peer.id);
-  }
+  for (const Peer& peer : station.peers.all()) announce_loss(who, peer.id);
+  for (StationId peer : station.sent_to) announce_loss(who, peer);
 }
 
 void Network::announce_loss(StationId lost, StationId to) {
   if (lost == to || !stations_[to].open) return;
-  Peer& peer = stations_[to].peers.at_or_new(lost);
+  const std::uint32_t place = place_of(to, lost);
+  Peer& peer = stations_[to].peers[place];
   if (std::exchange(peer.loss_due, true)) return;
-  const Duration latency = physics_.latency(stations_[lost].host, stations_[to].host);
-  agenda_.call(agenda_.now() + latency, [this, lost, to] { report_loss(lost, to); });
+  const AirId id = take_slot();
+  InAir& notice = air_[id];
+  notice.from = lost;
+  notice.to = to;
+  notice.sender = stations_[lost].address;
+  notice.place = place;
+  notice.notice = true;
+  agenda_.arrival(agenda_.now() + physics_.latency(stations_[lost].host, stations_[to].host), id);
 }
 
 // Behind the last message of both lanes.
-void Network::report_loss(StationId lost, StationId to) {
-  Station& station = stations_[to];
-  Peer& peer = *station.peers.find(lost);
-  if (!station.open || peer.lost) return;
-  Time last{};
-  for (const LaneIn& lane : peer.lanes) {
-    if (lane.queued()) return;  // `drain` comes back here
-    last = std::max(last, lane.last_arrival);
-  }
-  if (last > agenda_.now()) {
-    return agenda_.call(last, [this, lost, to] { report_loss(lost, to); });
+void Network::report_loss(AirId notice) {
+  const InAir& item = air_[notice];
+  Station& station = stations_[item.to];
+  if (!station.open) return free_slot(notice);
+  Peer& peer = station.peers[item.place];
+  for (LaneIn& lane : peer.lanes) {
+    if (lane.queued()) {
+      air_[notice].queued = air_[notice].ready = true;
+      lane.queue->push_back(notice);
+      return;
+    }
+    if (lane.last_arrival > agenda_.now()) return agenda_.arrival(lane.last_arrival, notice);
   }
   peer.lost = true;
-  const AirId id = take_slot();
-  air_[id].from = lost;
-  air_[id].to = to;
-  air_[id].notice = true;
-  put_into_inbox(station, id);
+  put_into_inbox(station, notice);
 }
 
 bool Network::knows_lost(StationId self, StationId peer) {
-  const Peer* known = stations_[self].peers.find(peer);
-  return known && known->lost;
+  if (stations_[peer].open) return false;
+  Peers& peers = stations_[self].peers;
+  const std::uint32_t place = peers.place_of(peer);
+  return place != Peers::kNone && peers[place].lost;
 }
 
 std::size_t Network::unacknowledged_bytes(StationId self, StationId peer) {
-  const Peer* known = stations_[self].peers.find(peer);
-  return known ? known->unacknowledged_bytes : 0;
+  Peers& peers = stations_[peer].peers;
+  const std::uint32_t place = peers.place_of(self);
+  return place == Peers::kNone ? 0 : peers[place].unacknowledged_bytes;
 }
 
 }  // namespace rehearse::virtual_world

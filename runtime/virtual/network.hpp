@@ -17,7 +17,6 @@ namespace rehearse::virtual_world {
 
 /// What a receiver takes out.
 struct Arrived {
-  StationId from = 0;
   Envelope envelope;
   std::uint64_t lamport = 0;
   std::size_t size_bytes = 0;
@@ -67,6 +66,8 @@ class Network final : public Agenda::Handler {
     bool queued = false;  // behind a transfer, or one itself
     bool ready = false;   // of queued ones: physics is done with it
     AirId next = Station::kNothing;
+    std::uint32_t place = 0;  // of the sender in the receiver's peers
+    Address sender;
     std::size_t size_bytes = 0;
     std::uint64_t lamport = 0;
     Duration extra{};
@@ -77,11 +78,12 @@ class Network final : public Agenda::Handler {
   void free_slot(AirId id);
   void start_small(AirId id, LaneIn& lane);
   void start_transfer(AirId id);
-  void drain(StationId to, StationId from, Lane lane);
+  std::uint32_t place_of(StationId to, StationId from);
+  void drain(StationId to, std::uint32_t place, Lane lane);
   void deliver(AirId id);
   void put_into_inbox(Station& station, AirId id);
   void announce_loss(StationId lost, StationId to);
-  void report_loss(StationId lost, StationId to);
+  void report_loss(AirId notice);
 
   fiber::Scheduler& scheduler_;
   Physics& physics_;

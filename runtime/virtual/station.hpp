@@ -25,25 +25,28 @@ struct LaneIn {
   bool queued() const { return queue && !queue->empty(); }
 };
 
-/// One end's knowledge of another with which it has talked.
+/// What an end knows of another that has sent to it, or of whose loss it is told.
 struct Peer {
   StationId id = 0;
-  bool lost = false;      ///< it has been told
-  bool loss_due = false;  ///< it will be told
-  std::size_t unacknowledged_bytes = 0;
+  bool lost = false;      ///< this end has been told
+  bool loss_due = false;  ///< this end will be told
+  std::size_t unacknowledged_bytes = 0;  ///< in the air from there to here
   LaneIn lanes[kLanes];
 };
 
 /// Peers by number. Kept in the order of first contact, so that walking over them is the same in
-/// every run; found by hashing.
+/// every run; found by hashing. A place stays what it is.
 class Peers {
  public:
-  Peer* find(StationId id);
-  Peer& at_or_new(StationId id);
-  std::vector<Peer>& all() { return peers_; }
+  static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
+
+  std::uint32_t place_of(StationId id) const;  ///< kNone: not known
+  std::uint32_t add(StationId id);             ///< REQUIRES: not known
+  Peer& operator[](std::uint32_t place) { return peers_[place]; }
+  const std::vector<Peer>& all() const { return peers_; }
 
  private:
-  std::size_t place_of(StationId id) const;
+  std::size_t probe(StationId id) const;
   void grow();
 
   std::vector<Peer> peers_;
@@ -53,16 +56,17 @@ class Peers {
 /// An endpoint as the network sees it.
 struct Station {
   Address address;
-  std::string name;
   HostId host = 0;
+  AirId first_in = kNothing;  ///< inbox, linked through the messages
+  AirId last_in = kNothing;
   bool open = true;
   bool silent = false;  ///< closed, but nobody is told
   LossCause cause = LossCause::unknown;
-  std::string detail;
   TaskId receiver;
-  AirId first_in = kNothing;  ///< inbox, linked through the messages
-  AirId last_in = kNothing;
-  Peers peers;
+  Peers peers;                     ///< who has sent to it
+  std::vector<StationId> sent_to;  ///< each once
+  std::string name;
+  std::string detail;
 
   static constexpr AirId kNothing = static_cast<AirId>(-1);
 };
