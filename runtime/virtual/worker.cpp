@@ -210,7 +210,9 @@ void Worker::note_received(const Arrived& arrived) {
 void Worker::sleep_until(Time time) {
   job_.scheduler_.begin_wait({"time", {}});
   settle();
-  while (now() < time) park(time, {"time", {}});
+  do {
+    if (now() < time) park(time, {"time", {}});
+  } while (alive_ && now() < time);
 }
 
 Result<std::unique_ptr<Endpoint>> Worker::open(std::string_view name) {
@@ -263,7 +265,9 @@ void Worker::offload(const Cost& cost, std::function<void()> work) {
     error = std::current_exception();
   }
   const Time done = now() + job_.physics_.duration(host_, cost);
-  while (now() < done) job_.scheduler_.park_shielded(done, {"offloaded work", {}});
+  do {
+    if (now() < done) job_.scheduler_.park_shielded(done, {"offloaded work", {}});
+  } while (alive_ && now() < done);
   if (error) std::rethrow_exception(error);
 }
 
