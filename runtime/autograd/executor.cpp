@@ -1,7 +1,6 @@
 #include "runtime/autograd/executor.hpp"
 
 #include <ATen/SequenceNumber.h>
-#include <ATen/ops/ones_like.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
@@ -13,14 +12,13 @@
 #include <utility>
 
 #include "runtime/autograd/cut_node_types.hpp"
-#include "runtime/autograd/plan.hpp"
+#include "runtime/autograd/graph_plan.hpp"
 #include "runtime/base/check.hpp"
 
 namespace rehearse::autograd {
 namespace {
 
 using torch::autograd::AccumulateGrad;
-using torch::autograd::edge_list;
 using torch::autograd::InputBuffer;
 using torch::autograd::Node;
 using torch::autograd::variable_list;
@@ -43,23 +41,12 @@ struct Held {
   bool here = false;
 };
 
-Result<at::Tensor> root_gradient(const Root& root, std::size_t number) {
-  if (root.gradient.defined()) return root.gradient;
-  if (root.tensor.numel() != 1 || !at::isFloatingType(root.tensor.scalar_type())) {
-    return bad_argument(fmt::format(
-        "root {} needs a gradient: only for a real tensor with one element is it taken to be one",
-        number));
-  }
-  return at::ones_like(root.tensor, at::MemoryFormat::Contiguous);
-}
-
 }  // namespace
 
 struct Executor::State {
-  Plan plan;
+  GraphPlan plan;
   ExecutorOptions options;
-  edge_list root_edges;  // with the sends, what keeps the graph alive
-  variable_list root_gradients;
+  RootEdges roots;  // with the sends, what keeps the graph alive
   std::vector<std::shared_ptr<SendNode>> sends;
   std::unordered_map<PairId, std::uint32_t> send_index;  // pair -> planned node
   std::unordered_map<PairId, std::vector<at::Tensor>> fed;
@@ -77,13 +64,11 @@ struct Executor::State {
   variable_list inputs;  // of the running node; here to keep its memory
   InputBuffer adder{0};  // lends torch's addition, see `fold`
 
-  bool records() const { return options.create_graph && options.segments; }
+  bool records() const { return options.create_graph && options.segments && options.path; }
   bool releases_early() const {
     return !options.rerunnable && !options.retain_graph && !options.create_graph;
   }
 
-  Status collect_roots(std::span<const Root> roots);
-  Status check_gradients();
   Status build_plan();
   Status check_contexts() const;
   void prepare_buffers();
@@ -103,30 +88,6 @@ struct Executor::State {
   void clear();
 };
 
-Status Executor::State::collect_roots(std::span<const Root> roots) {
-  for (std::size_t i = 0; i < roots.size(); ++i) {
-    if (!roots[i].tensor.defined() || !roots[i].tensor.requires_grad()) {
-      return bad_argument(fmt::format("root {} does not require grad: nothing leads back", i));
-    }
-    Result<at::Tensor> gradient = root_gradient(roots[i], i);
-    if (!gradient.ok()) return gradient.failure();
-    root_edges.push_back(torch::autograd::impl::gradient_edge(roots[i].tensor));
-    root_gradients.push_back(std::move(gradient).value());
-  }
-  return check_gradients();
-}
-
-Status Executor::State::check_gradients() {
-  try {
-    torch::autograd::validate_outputs(root_edges, root_gradients, [](const std::string& message) {
-      return "the gradient of a root does not fit: " + message;
-    });
-  } catch (const std::exception& error) {
-    return bad_argument(error.what());
-  }
-  return {};
-}
-
 Status Executor::State::build_plan() {
   std::vector<Node*> nodes;
   for (const auto& send : sends) nodes.push_back(send.get());
@@ -141,7 +102,7 @@ Status Executor::State::build_plan() {
   }
   const bool by_path = options.segments && options.order != Order::sequence_only;
   if (options.segments) options.segments->freeze();
-  plan.build(root_edges, nodes, {by_path ? options.segments : nullptr, wanted_nodes});
+  plan.build(roots.edges, nodes, {by_path ? options.segments : nullptr, wanted_nodes});
   for (const auto& send : sends) send_index.emplace(send->pair(), plan.find(send.get()));
   REHEARSE_CHECK(send_index.size() == sends.size(), "a pass was given a pair twice");
   return check_contexts();
@@ -180,9 +141,9 @@ void Executor::State::seed() {
   }
   for (std::uint32_t i = 0; i < plan.roots.size(); ++i) {
     if (plan.roots[i].target == NodeIndex::kNone) continue;
-    deposit(plan.roots[i], std::move(root_gradients[i]), {0, 1 + i});
+    deposit(plan.roots[i], std::move(roots.gradients[i]), {0, 1 + i});
   }
-  root_gradients.clear();
+  roots.gradients.clear();
 }
 
 void Executor::State::make_ready(std::uint32_t node) {
@@ -323,8 +284,7 @@ void Executor::State::record(std::uint64_t since, Origin origin) {
 }
 
 void Executor::State::clear() {
-  root_edges.clear();
-  root_gradients.clear();
+  roots = {};
   sends.clear();
   send_index.clear();
   fed.clear();
@@ -349,9 +309,10 @@ Status Executor::plan(std::span<const Root> roots, std::span<const std::shared_p
   State& state = *state_;
   state.clear();
   state.options = std::move(options);
-  REHEARSE_CHECK(!state.records() || state.options.path, "a recording pass needs its path");
   state.sends.assign(sends.begin(), sends.end());
-  if (Status collected = state.collect_roots(roots); !collected.ok()) return collected;
+  Result<RootEdges> edges = root_edges(roots);
+  if (!edges.ok()) return edges.failure();
+  state.roots = std::move(edges).value();
   if (Status built = state.build_plan(); !built.ok()) return built;
   state.prepare_buffers();
   state.seed();
@@ -428,19 +389,7 @@ std::uint32_t Executor::place(PairId pair) const {
 
 std::size_t Executor::nodes() const { return state_->plan.nodes.size(); }
 
-std::vector<at::Tensor> Executor::leaves() const {
-  std::vector<PlannedLeaf> order = state_->plan.leaves;
-  std::sort(order.begin(), order.end(), [](const PlannedLeaf& left, const PlannedLeaf& right) {
-    return std::tie(left.segment, left.first_use.sequence, left.first_use.input) <
-           std::tie(right.segment, right.first_use.sequence, right.first_use.input);
-  });
-  std::vector<at::Tensor> leaves;
-  for (const PlannedLeaf& leaf : order) {
-    const PlannedNode& planned = state_->plan.nodes[leaf.node];
-    leaves.push_back(static_cast<AccumulateGrad&>(*planned.node).variable);
-  }
-  return leaves;
-}
+std::vector<at::Tensor> Executor::leaves() const { return state_->plan.leaves_in_order(); }
 
 std::uint32_t Executor::key_inversions() const { return state_->plan.key_inversions; }
 

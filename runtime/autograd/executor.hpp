@@ -35,8 +35,8 @@ struct ExecutorOptions {
   bool rerunnable = true;
   /// Of this worker and context. Null: the program never waited or called while it recorded.
   Segments* segments = nullptr;
-  /// With `create_graph` and `segments`: the path of the pass, as if it were a call. Nodes that it
-  /// records are segments (path, place of the node that made them).
+  /// The path of the pass, as if it were a call: with `create_graph` and `segments`, nodes that it
+  /// records are segments (path, place of the node that made them). Null: they are not recorded.
   std::shared_ptr<const CallPath> path;
   /// Capture only the gradients of these leaves, and run only what leads to them or to another
   /// worker. Empty: all leaves.

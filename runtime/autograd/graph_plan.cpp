@@ -1,5 +1,8 @@
-#include "runtime/autograd/plan.hpp"
+#include "runtime/autograd/graph_plan.hpp"
 
+#include <ATen/ops/ones_like.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include <algorithm>
@@ -7,6 +10,7 @@
 #include <typeinfo>
 
 #include "runtime/autograd/cut_node_types.hpp"
+#include "runtime/autograd/executor.hpp"
 #include "runtime/autograd/segments.hpp"
 #include "runtime/base/check.hpp"
 
@@ -25,14 +29,50 @@ NodeKind kind_of(const Node& node) {
   return dynamic_cast<const AccumulateGrad*>(&node) ? NodeKind::leaf : NodeKind::ordinary;
 }
 
+Failure bad_argument(std::string message) {
+  return {Code::bad_argument, std::move(message), {}, 0};
+}
+
+Result<at::Tensor> gradient_of(const Root& root, std::size_t number) {
+  if (root.gradient.defined()) return root.gradient;
+  if (root.tensor.numel() != 1 || !at::isFloatingType(root.tensor.scalar_type())) {
+    return bad_argument(fmt::format(
+        "root {} needs a gradient: only for a real tensor with one element is it taken to be one",
+        number));
+  }
+  return at::ones_like(root.tensor, at::MemoryFormat::Contiguous);
+}
+
 }  // namespace
 
-bool Plan::HeapEntry::operator<(const HeapEntry& other) const {
+Result<RootEdges> root_edges(std::span<const Root> roots) {
+  RootEdges result;
+  for (std::size_t i = 0; i < roots.size(); ++i) {
+    if (!roots[i].tensor.defined() || !roots[i].tensor.requires_grad()) {
+      return bad_argument(fmt::format("root {} does not require grad: nothing leads back", i));
+    }
+    Result<at::Tensor> gradient = gradient_of(roots[i], i);
+    if (!gradient.ok()) return gradient.failure();
+    result.edges.push_back(torch::autograd::impl::gradient_edge(roots[i].tensor));
+    result.gradients.push_back(std::move(gradient).value());
+  }
+  try {
+    torch::autograd::validate_outputs(result.edges, result.gradients,
+                                      [](const std::string& message) {
+                                        return "the gradient of a root does not fit: " + message;
+                                      });
+  } catch (const std::exception& error) {
+    return bad_argument(error.what());
+  }
+  return result;
+}
+
+bool GraphPlan::HeapEntry::operator<(const HeapEntry& other) const {
   return std::tie(segment, sequence, other.index) < std::tie(other.segment, other.sequence, index);
 }
 
-void Plan::build(std::span<const Edge> root_edges, std::span<Node* const> sends,
-                 const Options& options) {
+void GraphPlan::build(std::span<const Edge> root_edges, std::span<Node* const> sends,
+                      const Options& options) {
   clear();
   segments_ = options.segments;
   for (const Edge& root : root_edges) roots.push_back(connect(root));
@@ -48,7 +88,7 @@ void Plan::build(std::span<const Edge> root_edges, std::span<Node* const> sends,
   if (!options.wanted.empty()) prune(options.wanted);
 }
 
-void Plan::clear() {
+void GraphPlan::clear() {
   index_.reset(static_cast<std::uint32_t>(nodes.size()));
   nodes.clear();
   edges.clear();
@@ -59,7 +99,7 @@ void Plan::clear() {
   key_inversions = 0;
 }
 
-std::uint32_t Plan::visit(Node* node) {
+std::uint32_t GraphPlan::visit(Node* node) {
   const auto [number, fresh] = index_.insert(node);
   if (!fresh) return number;
   PlannedNode& planned = nodes.emplace_back();
@@ -80,7 +120,7 @@ std::uint32_t Plan::visit(Node* node) {
   return number;
 }
 
-PlannedEdge Plan::connect(const Edge& edge) {
+PlannedEdge GraphPlan::connect(const Edge& edge) {
   if (!edge.is_valid()) return {};
   const std::uint32_t target = visit(edge.function.get());
   PlannedNode& planned = nodes[target];
@@ -90,7 +130,7 @@ PlannedEdge Plan::connect(const Edge& edge) {
 }
 
 // Breadth first; `nodes` grows while it is walked.
-void Plan::discover() {
+void GraphPlan::discover() {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     nodes[i].first_edge = static_cast<std::uint32_t>(edges.size());
     for (const Edge& edge : nodes[i].node->next_edges()) {
@@ -100,14 +140,14 @@ void Plan::discover() {
   }
 }
 
-void Plan::push_if_ready(std::uint32_t index) {
+void GraphPlan::push_if_ready(std::uint32_t index) {
   if (pending_[index] > 0) return;
   heap_.push_back({nodes[index].segment, index, nodes[index].sequence});
   std::push_heap(heap_.begin(), heap_.end());
 }
 
 // In the dry run roots have been executed and send nodes have their messages.
-void Plan::rank_nodes() {
+void GraphPlan::rank_nodes() {
   pending_.resize(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     pending_[i] = nodes[i].waits_for - (nodes[i].kind == NodeKind::send ? 1 : 0);
@@ -128,7 +168,7 @@ void Plan::rank_nodes() {
   REHEARSE_CHECK(by_rank.size() == nodes.size(), "the autograd graph has a cycle");
 }
 
-void Plan::finish_node(PlannedNode& planned) {
+void GraphPlan::finish_node(PlannedNode& planned) {
   for (std::uint32_t k = 0; k < planned.edges; ++k) {
     PlannedEdge& edge = edges[planned.first_edge + k];
     if (edge.target == NodeIndex::kNone) continue;
@@ -144,7 +184,8 @@ void Plan::finish_node(PlannedNode& planned) {
   }
 }
 
-void Plan::note_use(const PlannedNode& consumer, std::uint32_t input, const PlannedNode& target) {
+void GraphPlan::note_use(const PlannedNode& consumer, std::uint32_t input,
+                         const PlannedNode& target) {
   PlannedLeaf& leaf = leaves[target.leaf];
   const FirstUse use{consumer.sequence, input};
   if (std::tie(consumer.segment, use.sequence, use.input) <
@@ -154,7 +195,7 @@ void Plan::note_use(const PlannedNode& consumer, std::uint32_t input, const Plan
   }
 }
 
-void Plan::number_contributions() {
+void GraphPlan::number_contributions() {
   contributions = 0;
   for (PlannedSlot& slot : slots) {
     slot.first = contributions;
@@ -162,9 +203,22 @@ void Plan::number_contributions() {
   }
 }
 
+std::vector<at::Tensor> GraphPlan::leaves_in_order() const {
+  std::vector<PlannedLeaf> order = leaves;
+  std::sort(order.begin(), order.end(), [](const PlannedLeaf& left, const PlannedLeaf& right) {
+    return std::tie(left.segment, left.first_use.sequence, left.first_use.input) <
+           std::tie(right.segment, right.first_use.sequence, right.first_use.input);
+  });
+  std::vector<at::Tensor> tensors;
+  for (const PlannedLeaf& leaf : order) {
+    tensors.push_back(static_cast<AccumulateGrad&>(*nodes[leaf.node].node).variable);
+  }
+  return tensors;
+}
+
 // Keeps what leads to a wanted leaf or to another worker. Positions stay: all producers of a node
 // that is needed are needed.
-void Plan::prune(std::span<Node* const> wanted) {
+void GraphPlan::prune(std::span<Node* const> wanted) {
   needed = 0;
   for (auto number = by_rank.rbegin(); number != by_rank.rend(); ++number) {
     PlannedNode& planned = nodes[*number];
@@ -180,7 +234,7 @@ void Plan::prune(std::span<Node* const> wanted) {
   for (PlannedEdge& root : roots) drop_unneeded(root);
 }
 
-void Plan::drop_unneeded(PlannedEdge& edge) {
+void GraphPlan::drop_unneeded(PlannedEdge& edge) {
   if (edge.target != NodeIndex::kNone && !nodes[edge.target].needed) {
     edge.target = NodeIndex::kNone;
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <torch/csrc/autograd/edge.h>
+
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -7,13 +9,20 @@
 
 #include "runtime/autograd/gradients.hpp"
 #include "runtime/autograd/node_index.hpp"
-
-namespace torch::autograd {
-struct Node;
-struct Edge;
-}  // namespace torch::autograd
+#include "runtime/base/result.hpp"
 
 namespace rehearse::autograd {
+
+struct Root;
+
+/// Where a pass starts, checked: an edge and a gradient for each root.
+struct RootEdges {
+  std::vector<torch::autograd::Edge> edges;
+  std::vector<at::Tensor> gradients;
+};
+
+/// `bad_argument` if a root has no history, or its gradient does not fit.
+Result<RootEdges> root_edges(std::span<const Root> roots);
 
 enum class NodeKind : std::uint8_t { ordinary, leaf, receive, send };
 
@@ -55,7 +64,7 @@ struct PlannedLeaf {
 /// torch's engine in which nodes are keyed by (segment rank, sequence number): among the nodes that
 /// are ready, the last in the program comes first. Sorting by keys alone would not do, because a
 /// view that is written to gets a new grad_fn, younger than its consumer.
-class Plan {
+class GraphPlan {
  public:
   struct Options {
     const Segments* segments = nullptr;              ///< null: sequence numbers alone
@@ -68,6 +77,9 @@ class Plan {
              std::span<torch::autograd::Node* const> sends, const Options& options);
 
   std::uint32_t find(const torch::autograd::Node* node) { return index_.find(node); }
+
+  /// Those that the pass reaches, by canonical order of their first use.
+  std::vector<at::Tensor> leaves_in_order() const;
 
   std::vector<PlannedNode> nodes;
   std::vector<PlannedEdge> edges;
