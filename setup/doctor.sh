@@ -48,7 +48,7 @@ doctor_simgrid() {
   if [[ -n $version ]]; then
     found SimGrid "$version"
   else
-    absent SimGrid "no sim world; memory and processes work without"
+    absent SimGrid "no sim world without it; Debian's is installed at the first start"
   fi
 }
 
@@ -93,7 +93,7 @@ doctor() {
   doctor_torch
   doctor_simgrid
   doctor_gpu
-  tool ccache ccache "a rebuild from nothing takes its full time"
-  tool mold mold "linking takes longer"
+  tool ccache ccache "rebuilds take longer; installed at the first start"
+  tool mold mold "linking takes longer; installed at the first start"
   doctor_build
 }

@@ -58,7 +58,7 @@ constexpr std::array kBans = {
     Ban{"rand", As::call, Where::everywhere, kRandom},
     Ban{"srand", As::call, Where::everywhere, kRandom},
     Ban{"drand48", As::call, Where::everywhere, kRandom},
-    Ban{"std::random_device", As::name, Where::everywhere, kRandom},
+    Ban{"std::random_device", As::name, Where::but_app, kRandom},
     Ban{"std::mt19937", As::name, Where::everywhere, kRandom},
     Ban{"std::mt19937_64", As::name, Where::everywhere, kRandom},
     Ban{"std::default_random_engine", As::name, Where::everywhere, kRandom},
@@ -137,9 +137,11 @@ std::size_t closing_brace(const std::string& code, std::size_t open) {
   return code.size();
 }
 
+/// Also by telling it as the failure of what was called.
 bool keeps_exception(std::string_view block) {
-  constexpr std::array<std::string_view, 6> kKeepers = {
-      "throw", "current_exception", "abort", "terminate", "_exit", "REHEARSE_CHECK"};
+  constexpr std::array<std::string_view, 7> kKeepers = {
+      "throw", "current_exception", "remote_exception", "abort", "terminate",
+      "_exit", "REHEARSE_CHECK"};
   return std::ranges::any_of(kKeepers, [&](std::string_view keeper) {
     return block.find(keeper) != std::string_view::npos;
   });

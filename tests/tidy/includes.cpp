@@ -30,6 +30,7 @@ const std::vector<Part>& parts() {
       {"sim", {"runtime/base", "runtime/fiber", "runtime/world", "runtime/virtual"}},
       {"workloads",
        {"runtime/base", "runtime/world", "runtime/rpc", "runtime/autograd", "runtime/worker"}},
+      {"include", {"runtime/base", "runtime/rpc", "runtime/autograd", "runtime/worker"}},
       {"harness", {"runtime", "sim", "workloads"}},
       {"reports", {"runtime/base", "runtime/world", "harness"}},
       {"app", {"runtime", "sim", "workloads", "harness", "reports"}},
