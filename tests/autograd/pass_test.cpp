@@ -188,6 +188,25 @@ TEST_F(OneCore, refuses_an_older_start_once_it_has_the_turn) {
   EXPECT_EQ(count<Plan>(core.begin(mine, {}, {}, Time(), kNever)), 1);
 }
 
+// A START that comes after one whose turn was later belongs to a pass that is over.
+TEST_F(OneCore, refuses_a_start_that_a_later_one_has_overtaken) {
+  receive(0, start(pass(0, 0), {pass(2, 0), Verdict::aborted}));
+  EXPECT_TRUE(receive(2, start(pass(2, 0))).empty());
+  EXPECT_EQ(core.live_passes(), 1U);
+}
+
+// The tree: the report of a worker below may overtake the START; it goes up with the own one.
+TEST_F(OneCore, keeps_a_report_that_overtakes_its_start) {
+  EXPECT_TRUE(receive(2, Done{pass(0, 0), {2}}).empty());
+  Start along_a_chain = start(pass(0, 0));
+  along_a_chain.report_arity = 1;
+  receive(0, along_a_chain);
+  grad(pass(0, 0));
+  const Actions actions = core.executed(pass(0, 0));
+  ASSERT_TRUE(sent<Done>(actions));
+  EXPECT_EQ(sent<Done>(actions)->workers, (std::vector<WorkerId>{1, 2}));
+}
+
 // Fencing: nothing about a pass of a lost initiator is listened to, whoever says it.
 TEST_F(OneCore, fences_what_is_about_a_pass_of_a_lost_initiator) {
   grad(pass(2, 0));
@@ -196,7 +215,9 @@ TEST_F(OneCore, fences_what_is_about_a_pass_of_a_lost_initiator) {
   core.receive_gradients(0, pass(2, 0), PairId(1, 0), nullptr);
   EXPECT_EQ(core.stashed(), 0U);
   EXPECT_TRUE(receive(2, start(pass(2, 0))).empty());
-  EXPECT_EQ(core.statistics().fenced, 2U);
+  EXPECT_TRUE(receive(0, Done{pass(2, 0), {0}}).empty());
+  EXPECT_EQ(core.stashed(), 0U);
+  EXPECT_EQ(core.statistics().fenced, 3U);
 }
 
 // Prepared: a worker that has reported waits for the verdict; when the initiator is lost it asks.
