@@ -118,6 +118,7 @@ Saved save() {
 
 /// Torch's variable is reached only through a const reference, but is not const itself.
 at::Generator& default_generator() {
+  // tidy: banned-name: this is the place that gives each task its own.
   return const_cast<at::Generator&>(at::detail::getDefaultCPUGenerator());
 }
 
