@@ -120,7 +120,7 @@ class PassCore {
   // What the executor says.
 
   Actions executed(PassId pass);
-  /// `failure.worker` may be empty for this one. `node` is named in the message.
+  /// `failure.worker` may be empty for this one. `node`, if not empty, is named in it.
   Actions threw(PassId pass, std::string_view node, Failure failure);
 
   // What the network says.

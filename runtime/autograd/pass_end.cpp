@@ -75,7 +75,7 @@ Actions PassCore::threw(PassId id, std::string_view node, Failure failure) {
   if (!pass || pass->stage != Stage::running) return out;
   if (failure.worker.empty()) failure.worker = worker_name(self_);
   failure.context = context_;
-  failure.message = "in " + std::string(node) + ": " + failure.message;
+  if (!node.empty()) failure.message = "in " + std::string(node) + ": " + failure.message;
   fail(id, failure, out);
   return out;
 }
