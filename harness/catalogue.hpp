@@ -9,29 +9,18 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/worker/options.hpp"
+
 namespace rehearse::harness {
 
-enum class OptionType : std::uint8_t { integer, number, text, boolean };
+using rehearse::OptionSpec;
+using rehearse::OptionType;
+using rehearse::OptionValue;
+using Options = rehearse::OptionValues;
 std::string_view name(OptionType type);
-
-/// The alternative held is that of the option's type, in the order of `OptionType`.
-using OptionValue = std::variant<std::int64_t, double, std::string, bool>;
-using Options = std::map<std::string, OptionValue>;
 
 /// As a scenario file would write it: 32, 0.5, "float32", true.
 std::string to_text(const OptionValue& value);
-
-/// One option that a workload declares.
-struct OptionSpec {
-  std::string name;
-  OptionValue default_value;
-  std::string help;                  ///< one sentence, with the unit if there is one
-  std::optional<double> min;         ///< of integers and numbers
-  std::optional<double> max;         ///< of integers and numbers
-  std::vector<std::string> choices;  ///< of texts; empty: any
-
-  OptionType type() const { return static_cast<OptionType>(default_value.index()); }
-};
 
 /// What the harness must know of a workload to check a scenario file; the program that runs it
 /// knows the rest.

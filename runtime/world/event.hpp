@@ -53,6 +53,9 @@ struct StampedEvent {
   Time time{};
 };
 
+/// As the step of a line: it is of a final parameter, not of a gradient.
+inline constexpr std::int64_t kFinalParameters = INT64_MAX;
+
 /// One line of the journal of gradients: the same key must give the same bits in every attempt and
 /// in every world. Sorted by key before it is compared.
 struct JournalEntry {

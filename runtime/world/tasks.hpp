@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/fiber/task.hpp"
 
@@ -49,10 +52,16 @@ class Tasks {
   /// `hook` must outlive this worker's tasks.
   virtual void add_hook(SwitchHook& hook) = 0;
 
+  /// Alive until all tasks of this worker have ended: what they refer to.
+  void keep(std::shared_ptr<void> object) { kept_.push_back(std::move(object)); }
+
   /// While refused, every wait of the *calling task* throws Error{wait_refused} that names `place`
   /// (a literal). Nests; see `NoWait`.
   virtual void refuse_waits(const char* place) = 0;
   virtual void allow_waits() = 0;
+
+ private:
+  std::vector<std::shared_ptr<void>> kept_;
 };
 
 /// Waiting is refused while this lives: inside a torch node or hook that our executor runs, in our

@@ -1,0 +1,123 @@
+#include "harness/runner/apart.hpp"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "harness/runner/outcome_codec.hpp"
+
+namespace rehearse::harness {
+namespace {
+
+using Monotonic = std::chrono::steady_clock;
+
+// The first byte says what follows.
+enum class Tag : std::uint8_t { outcome, failed };
+
+void write_all(int descriptor, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // nobody listens any more
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void write_tagged(int descriptor, Tag tag, std::span<const std::byte> bytes) {
+  Bytes all{static_cast<std::byte>(tag)};
+  all.insert(all.end(), bytes.begin(), bytes.end());
+  write_all(descriptor, all);
+}
+
+[[noreturn]] void run_child(const Apart& apart, int descriptor) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (!apart.command.empty()) {
+    std::vector<std::string> words = apart.command;
+    words.push_back(std::to_string(descriptor));
+    std::vector<char*> arguments;
+    for (auto& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    ::execv(arguments[0], arguments.data());
+    write_tagged(descriptor, Tag::failed,
+                 bytes_of(fmt::format("cannot start {}: {}", words[0], std::strerror(errno))));
+    ::_exit(127);
+  }
+  try {
+    hand_over(apart.body(), descriptor);
+  } catch (const std::exception& error) {
+    write_tagged(descriptor, Tag::failed, bytes_of(error.what()));
+    ::_exit(1);
+  }
+  ::_exit(0);
+}
+
+// Everything the child writes, until it closes its end; false if time was up first.
+bool read_all(int descriptor, Duration timeout, Bytes& bytes) {
+  const auto start = Monotonic::now();
+  std::array<std::byte, 65536> chunk;
+  for (;;) {
+    const auto left = timeout == Duration::max() ? Duration::max() : timeout - (Monotonic::now() - start);
+    const int wait_ms = left == Duration::max()
+                            ? -1
+                            : static_cast<int>(std::max<std::int64_t>(0, left / std::chrono::milliseconds(1)));
+    pollfd ready{descriptor, POLLIN, 0};
+    const int polled = ::poll(&ready, 1, wait_ms);
+    if (polled < 0 && errno == EINTR) continue;
+    if (polled == 0) return false;
+    const ssize_t got = ::read(descriptor, chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return true;
+    bytes.insert(bytes.end(), chunk.begin(), chunk.begin() + got);
+  }
+}
+
+std::string how_it_ended(int status) {
+  if (WIFSIGNALED(status)) return fmt::format("was ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+  return fmt::format("ended with exit status {}", WEXITSTATUS(status));
+}
+
+}  // namespace
+
+void hand_over(const RunOutcome& outcome, int descriptor) {
+  write_tagged(descriptor, Tag::outcome, encode(outcome));
+}
+
+Result<RunOutcome> run_apart(const Apart& apart, Duration timeout) {
+  int ends[2];
+  if (::pipe(ends) != 0) return Failure{Code::cannot_start, fmt::format("no pipe: {}", std::strerror(errno)), {}, 0};
+  std::fflush(nullptr);  // else the child writes it again
+  const pid_t child = ::fork();
+  if (child < 0) return Failure{Code::cannot_start, fmt::format("no process: {}", std::strerror(errno)), {}, 0};
+  if (child == 0) {
+    ::close(ends[0]);
+    run_child(apart, ends[1]);
+  }
+  ::close(ends[1]);
+  Bytes bytes;
+  const bool in_time = read_all(ends[0], timeout, bytes);
+  ::close(ends[0]);
+  if (!in_time) ::kill(child, SIGKILL);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!in_time) {
+    RunOutcome outcome;
+    outcome.end = RunOutcome::End::timed_out;
+    return outcome;
+  }
+  const auto body = std::span(bytes).subspan(bytes.empty() ? 0 : 1);
+  if (!bytes.empty() && bytes[0] == static_cast<std::byte>(Tag::outcome)) return decode_outcome(body);
+  const std::string said = bytes.empty() ? "" : fmt::format(": {}", text_of(body));
+  return Failure{Code::remote_exception, fmt::format("the process of the run {}{}", how_it_ended(status), said), {}, 0};
+}
+
+}  // namespace rehearse::harness

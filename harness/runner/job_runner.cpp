@@ -1,0 +1,177 @@
+#include "harness/runner/job_runner.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "harness/runner/apart.hpp"
+#include "harness/runner/job_text.hpp"
+#include "harness/runner/run_directory.hpp"
+#include "harness/verdict.hpp"
+#include "runtime/real/launcher.hpp"
+#include "runtime/virtual/constant_physics.hpp"
+#include "runtime/virtual/job.hpp"
+#include "runtime/worker/worker_main.hpp"
+#ifdef REHEARSE_HAS_SIMGRID
+#include "sim/run.hpp"
+#endif
+
+namespace rehearse::harness {
+namespace {
+
+// Longest a job of processes may take where nobody says: a hang is a failure, not a wait.
+constexpr Duration kProcessesTimeLimit = std::chrono::seconds(300);
+constexpr std::int64_t kBitsPerByte = 8;
+
+Limits limits_of(const Case&) {
+  Limits limits;
+  limits.journal_gradients = true;
+  return limits;
+}
+
+virtual_world::ConstantPhysicsOptions constant_physics(const Cluster& cluster) {
+  virtual_world::ConstantPhysicsOptions options;
+  options.latency = cluster.link_latency;
+  options.bandwidth_bytes_per_s = cluster.link_bits_per_s / kBitsPerByte;
+  options.speed_flops_per_s = cluster.host_flops_per_s;
+  options.memory_bytes_per_s = cluster.memory_bits_per_s / kBitsPerByte;
+  return options;
+}
+
+RunOutcome run_job(const Case& run, const Program& program, virtual_world::Physics& physics, bool uncut,
+                   bool keep_events) {
+  virtual_world::JobOptions options;
+  options.seed = run.seed;
+  options.limits = limits_of(run);
+  if (!uncut) options.faults = run.scenario.faults;
+  options.keep_events = keep_events;
+  const JobSpec job = job_of(run.scenario);
+  const auto together = uncut ? make_uncut_run() : nullptr;
+  virtual_world::Job world(physics, std::move(options));
+  for (std::int64_t rank = 0; rank < run.scenario.cluster.workers(); ++rank) {
+    const auto host = static_cast<virtual_world::HostId>(rank / run.scenario.cluster.workers_per_host);
+    world.add(worker_name(rank), host,
+              [&](World& at) { worker_main(at, program, job, together.get()); });
+  }
+  return world.run();
+}
+
+// Final parameters travel in the journal; they are no gradients.
+void take_final_parameters(RunOutcome& outcome) {
+  Hash64 hash;
+  std::erase_if(outcome.journal, [&](const JournalEntry& line) {
+    if (line.step != rehearse::kFinalParameters) return false;
+    hash.add(line.owner).add(line.leaf).add(line.digest);
+    outcome.digests[kFinalParameters] = hash.value();
+    return true;
+  });
+}
+
+CaseResult harness_error(const Case& run, const Failure& failure) {
+  return without_run(run, Verdict::harness_error, failure.message);
+}
+
+}  // namespace
+
+Catalogue catalogue_of(const Program& program) {
+  Catalogue catalogue;
+  for (const auto& [name, workload] : program.workloads()) {
+    WorkloadInfo info;
+    info.name = name;
+    info.help = workload.help_text();
+    info.options = workload.options();
+    info.has_oracle = workload.has_oracle();
+    info.min_workers = [&workload](const Options& values) {
+      return workload.workers_needed(rehearse::Options(values));
+    };
+    catalogue.add(std::move(info));
+  }
+  return catalogue;
+}
+
+std::optional<std::string> JobRunner::missing(WorldKind world) const {
+#ifndef REHEARSE_HAS_SIMGRID
+  if (world == WorldKind::sim) return "this program was built without SimGrid";
+#endif
+  (void)world;
+  return std::nullopt;
+}
+
+RunOutcome JobRunner::run_here(const Case& run, bool uncut, bool keep_events) const {
+  RunOutcome outcome;
+#ifdef REHEARSE_HAS_SIMGRID
+  if (!uncut && run.world == WorldKind::sim) {
+    sim::run_under_simgrid(sim_cluster(run.scenario.cluster), [&](virtual_world::Physics& physics) {
+      outcome = run_job(run, program_, physics, uncut, keep_events);
+    });
+    take_final_parameters(outcome);
+    return outcome;
+  }
+#endif
+  virtual_world::ConstantPhysics physics(constant_physics(run.scenario.cluster));
+  outcome = run_job(run, program_, physics, uncut, keep_events);
+  take_final_parameters(outcome);
+  return outcome;
+}
+
+Result<RunOutcome> JobRunner::run_apart_or_in_processes(const Case& run, bool keep_events) const {
+  if (run.world != WorldKind::processes) {
+    return run_apart({[&] { return run_here(run, false, keep_events); }, {}}, run.timeout);
+  }
+  RunDirectory directory;
+  real::LocalJobOptions options;
+  options.command = {executable_, "worker", "--job", to_text(job_of(run.scenario))};
+  options.workers = static_cast<int>(run.scenario.cluster.workers());
+  options.workers_per_host = static_cast<int>(run.scenario.cluster.workers_per_host);
+  options.seed = run.seed;
+  options.limits = limits_of(run);
+  options.faults = run.scenario.faults;
+  options.time_limit = run.timeout == Duration::max() ? kProcessesTimeLimit : run.timeout;
+  options.run_directory = directory.path();
+  options.keep_events = keep_events;
+  RunOutcome outcome = real::run_local_job(options);
+  take_final_parameters(outcome);
+  return outcome;
+}
+
+Result<RunOutcome> JobRunner::oracle_of(const Case& run) const {
+  return run_apart({[&] { return run_here(run, true, false); }, {}}, run.timeout);
+}
+
+CaseResult JobRunner::judged(const Case& run, RunOutcome outcome) const {
+  Evidence evidence;
+  evidence.outcome = std::move(outcome);
+  if (run.has_oracle) {
+    auto oracle = oracle_of(run);
+    if (!oracle.ok()) return harness_error(run, oracle.failure());
+    evidence.oracle = std::move(oracle).value();
+  }
+  return judge(run, std::move(evidence));
+}
+
+CaseResult JobRunner::run(const Case& run) {
+  if (const auto why = missing(run.world)) return without_run(run, Verdict::skipped, *why);
+  auto outcome = run_apart_or_in_processes(run, false);
+  if (!outcome.ok()) return harness_error(run, outcome.failure());
+  return judged(run, std::move(outcome).value());
+}
+
+Result<RunOutcome> JobRunner::replica_of(const Case& run) const {
+  std::vector<std::string> command{executable_, "replica", run.file, std::string(name(run.world)),
+                                   std::to_string(run.seed)};
+  command.insert(command.end(), run.overrides.begin(), run.overrides.end());
+  return run_apart({{}, command}, run.timeout);
+}
+
+CaseResult JobRunner::run_twice(const Case& run) {
+  if (const auto why = missing(run.world)) return without_run(run, Verdict::skipped, *why);
+  auto first = run_apart_or_in_processes(run, true);
+  if (!first.ok()) return harness_error(run, first.failure());
+  auto second = run.world == WorldKind::processes ? run_apart_or_in_processes(run, true) : replica_of(run);
+  if (!second.ok()) return harness_error(run, second.failure());
+  return judge_determinism(judged(run, std::move(first).value()), second.value());
+}
+
+}  // namespace rehearse::harness

@@ -1,0 +1,3 @@
+#pragma once
+
+#include "runtime/worker/program.hpp"

@@ -1,0 +1,15 @@
+#pragma once
+
+// The public face of Rehearse. One header per part, too: rpc.hpp, dist_autograd.hpp, worker.hpp,
+// program.hpp.
+
+#include "rehearse/dist_autograd.hpp"
+#include "rehearse/program.hpp"
+#include "rehearse/rpc.hpp"
+#include "rehearse/worker.hpp"
+
+namespace rehearse {
+
+using Tensor = at::Tensor;
+
+}  // namespace rehearse

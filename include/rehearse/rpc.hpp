@@ -1,0 +1,3 @@
+#pragma once
+
+#include "runtime/rpc/rpc.hpp"

@@ -1,0 +1,47 @@
+#include "runtime/autograd/autograd.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "runtime/base/error.hpp"
+
+namespace rehearse::autograd {
+
+void check_roots(const std::vector<at::Tensor>& roots, const BackwardOptions& options) {
+  const auto refuse = [](const std::string& why) { throw Error(Code::bad_argument, "backward: " + why); };
+  if (options.create_graph) refuse("create_graph is not supported yet");
+  if (roots.empty()) refuse("no roots were given; expected at least one tensor");
+  const auto& outputs = options.grad_outputs;
+  if (!outputs.empty() && outputs.size() != roots.size()) {
+    refuse(fmt::format("{} grad_outputs for {} roots; expected one each", outputs.size(), roots.size()));
+  }
+  for (std::size_t i = 0; i < roots.size(); ++i) {
+    const at::Tensor& root = roots[i];
+    if (!root.defined()) refuse(fmt::format("root {} is undefined", i));
+    if (!root.requires_grad()) {
+      refuse(fmt::format("root {} does not require grad: nothing recorded leads to it", i));
+    }
+    if (outputs.empty() && root.numel() != 1) {
+      refuse(fmt::format("root {} has shape [{}]; only a scalar root needs no grad_outputs", i,
+                         fmt::join(root.sizes(), ", ")));
+    }
+    if (!outputs.empty() && outputs[i].defined() && outputs[i].sizes() != root.sizes()) {
+      refuse(fmt::format("grad_outputs[{}] has shape [{}], its root [{}]", i,
+                         fmt::join(outputs[i].sizes(), ", "), fmt::join(root.sizes(), ", ")));
+    }
+  }
+}
+
+std::vector<JournalEntry> journal_entries(const JournalEntry& key,
+                                          const std::vector<GradientMap::Entry>& gradients) {
+  std::vector<JournalEntry> lines;
+  for (const auto& entry : gradients) {
+    JournalEntry line = key;
+    line.leaf = static_cast<std::uint32_t>(lines.size());
+    line.digest = digest(entry.gradient);
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace rehearse::autograd

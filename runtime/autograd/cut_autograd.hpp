@@ -1,0 +1,102 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/autograd/autograd.hpp"
+#include "runtime/autograd/closed_contexts.hpp"
+#include "runtime/autograd/share.hpp"
+#include "runtime/rpc/agent.hpp"
+#include "runtime/world/world.hpp"
+
+namespace rehearse::autograd {
+
+/// Distributed autograd over messages. Decisions are those of `PassCore` and `Provenance`; this
+/// brings them messages, torch's graph and time. Passes run in slices in one background task, so
+/// messages are looked at in between.
+class CutAutograd final : public Autograd {
+ public:
+  CutAutograd(World& world, rpc::Places& places) : world_(world), places_(places) {}
+  ~CutAutograd() override;
+
+  /// Takes the messages of autograd from `agent`. Once, before `agent.serve()`.
+  void attach(rpc::Agent& agent);
+
+  ContextId open(const ContextPlace& place) override;
+  void close(ContextId context) override;
+  void backward(ContextId context, const std::vector<at::Tensor>& roots,
+                const BackwardOptions& options) override;
+  std::vector<GradientMap::Entry> gradients(ContextId context) override;
+  std::size_t live_contexts() const override { return shares_.size(); }
+  std::size_t live_passes() const override;
+
+  Status join(const rpc::Place& place, std::uint16_t from) override;
+  Status leave(std::uint16_t to, const std::vector<at::Tensor>& tensors, Writer& header) override;
+  Status enter(ContextId context, std::uint16_t from, std::vector<at::Tensor>& tensors,
+               Reader& header) override;
+  std::vector<at::Tensor> in_place(std::uint16_t to, const std::vector<at::Tensor>& tensors) override;
+  void entered(const rpc::Place& place) override;
+  void left(const rpc::Place& place) override;
+
+ private:
+  using Work = std::pair<ContextId, PassId>;
+
+  // cut_autograd.cpp: contexts
+  Share* find(ContextId context);
+  Share& require(ContextId context);
+  Share& create(ContextId context, const ContextPlace& place);
+  Failure not_here(ContextId context) const;
+  void free(ContextId context, const Failure& why);
+  bool known_closed(ContextId context) const;
+  void on_close(const Address& from, const Message& message);
+  void on_open_ask(const Address& from, const Message& message);
+  void on_open_answer(const Address& from, const Message& message);
+  void on_lost(WorkerId worker, const std::string& why);
+  template <class M>
+  void post(WorkerId to, const M& message, Lane lane = Lane::control);
+
+  // backward.cpp: the initiator's side
+  void wait_for_turn(Share& share, PassId pass, Time deadline);
+  LiveSet find_live(ContextId context, PassId pass, const std::vector<PairId>& reached, Time deadline);
+  void ask_owners(Share& share, PassId pass, const LiveSet& live);
+  void wait_until_finished(ContextId context, PassId pass);
+  Caller& caller(ContextId context, PassId pass);
+  void on_query(const Address& from, const Message& message);
+  void on_answer(const Address& from, const Message& message);
+
+  // passes.cpp: every participant's side
+  void perform(Share& share, Actions actions);
+  void perform(Share& share, const Send& send, Actions& more);
+  void perform(Share& share, const Plan& plan, Actions& more);
+  void perform(Share& share, const Feed& feed, Actions& more);
+  void perform(Share& share, const CommitPass& commit, Actions& more);
+  void perform(Share& share, const DropPass& drop, Actions& more);
+  void perform(Share& share, const Finished& finished, Actions& more);
+  void perform(Share& share, const TurnGranted& granted, Actions& more);
+  void perform(Share& share, const CloseContext& close, Actions& more);
+  void on_pass_message(const Address& from, const Message& message);
+  void on_grad(const Address& from, Message message);
+  void queue(Share& share, PassId pass);
+  void execute_all();
+  void execute(Share& share, PassId pass);
+  Status plan(Share& share, PassRun& run);
+  Status feed(PassRun& run);
+  Status send_gradients(Share& share, PassId pass, PassRun& run);
+  void finish(Share& share, PassId pass, PassRun& run);
+  void wake_undecided(Share& share);
+
+  World& world_;
+  rpc::Places& places_;
+  rpc::Agent* agent_ = nullptr;
+  std::map<ContextId, std::unique_ptr<Share>> shares_;
+  ClosedContexts closed_;
+  std::uint32_t next_context_ = 1;
+  std::deque<Work> work_;
+  TaskId executing_task_;
+};
+
+}  // namespace rehearse::autograd

@@ -1,0 +1,42 @@
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+#include <typeinfo>
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include "runtime/rpc/agent.hpp"
+
+namespace rehearse::rpc {
+namespace {
+
+std::string type_name(const std::exception& exception) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> plain(
+      abi::__cxa_demangle(typeid(exception).name(), nullptr, nullptr, &status), std::free);
+  return status == 0 ? plain.get() : typeid(exception).name();
+}
+
+}  // namespace
+
+Failure failure_of_current_exception(const std::string& worker) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    Failure failure = error.failure();
+    if (failure.worker.empty()) failure.worker = worker;  // said once, where it happened
+    return failure;
+  } catch (const c10::Error& error) {
+    return {Code::remote_exception, fmt::format("c10::Error: {}", error.what_without_backtrace()), worker, 0};
+  } catch (const std::exception& error) {
+    return {Code::remote_exception, fmt::format("{}: {}", type_name(error), error.what()), worker, 0};
+  } catch (const Cancelled&) {
+    throw;
+  } catch (...) {
+    return {Code::remote_exception, "an exception that is no std::exception", worker, 0};
+  }
+}
+
+}  // namespace rehearse::rpc

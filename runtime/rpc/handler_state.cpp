@@ -1,0 +1,43 @@
+#include "runtime/rpc/handler_state.hpp"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+
+#include "runtime/base/random.hpp"
+
+namespace rehearse::rpc {
+
+std::uint64_t HandlerState::seed_of(const Place& place, std::uint64_t salt) const {
+  Hash64 hash;
+  hash.add(job_seed_);
+  if (!place.path) return hash.add(salt).value();
+  hash.add(static_cast<std::uint64_t>(place.step)).add(place.ordinal);
+  for (const std::uint32_t index : *place.path) hash.add(index);
+  return hash.value();
+}
+
+void HandlerState::seed(TaskId task, const Place& place, std::uint64_t salt) {
+  torch_.set_seed(task, seed_of(place, salt));
+}
+
+void HandlerState::run(const Place& place, bool grad_enabled, const std::function<void()>& body) {
+  PlaceScope scope(places_, place);
+  c10::AutoGradMode grad_mode(grad_enabled);
+  body();
+}
+
+void HandlerState::run_in_place(TaskId task, const Place& place, std::uint64_t salt,
+                                const std::function<void()>& body) {
+  struct Restore {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    at::Tensor state = generator.get_state();
+    ~Restore() { at::Generator(at::detail::getDefaultCPUGenerator()).set_state(state); }
+  } restore;
+  PlaceScope scope(places_, place);
+  seed(task, place, salt);
+  c10::AutoGradMode grad_mode(at::GradMode::is_enabled());  // a handler's own changes end with it
+  body();
+}
+
+}  // namespace rehearse::rpc

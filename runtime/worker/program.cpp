@@ -1,0 +1,54 @@
+#include "runtime/worker/program.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/base/check.hpp"
+
+namespace rehearse {
+
+Workload& Workload::help(std::string text) {
+  help_ = std::move(text);
+  return *this;
+}
+
+Workload& Workload::option(OptionSpec spec) {
+  options_.push_back(std::move(spec));
+  return *this;
+}
+
+Workload& Workload::option(std::string name, std::int64_t default_value, std::string help,
+                           std::int64_t min, std::int64_t max) {
+  return option(OptionSpec{std::move(name), default_value, std::move(help), static_cast<double>(min),
+                           static_cast<double>(max), {}});
+}
+
+Workload& Workload::workers(std::function<std::int64_t(const Options&)> at_least) {
+  workers_ = std::move(at_least);
+  return *this;
+}
+
+Workload& Workload::without_oracle() {
+  has_oracle_ = false;
+  return *this;
+}
+
+Program::Program(std::string name) : name_(std::move(name)) {}
+Program::~Program() = default;
+
+void Program::add_function(const std::string& name, rpc::Registered function) {
+  const bool fresh = functions_.emplace(name, std::move(function)).second;
+  REHEARSE_CHECK(fresh, fmt::format("two functions of {} are named '{}'", name_, name));
+}
+
+Workload& Program::workload(std::string name, Workload::Body body) {
+  const auto [added, fresh] = workloads_.try_emplace(name, name, std::move(body));
+  REHEARSE_CHECK(fresh, fmt::format("two workloads of {} are named '{}'", name_, name));
+  return added->second;
+}
+
+const Workload* Program::find_workload(std::string_view name) const {
+  const auto found = workloads_.find(name);
+  return found == workloads_.end() ? nullptr : &found->second;
+}
+
+}  // namespace rehearse

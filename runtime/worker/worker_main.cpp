@@ -1,0 +1,134 @@
+#include "runtime/worker/worker_main.hpp"
+
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/autograd/cut_autograd.hpp"
+#include "runtime/autograd/uncut_autograd.hpp"
+#include "runtime/rpc/agent.hpp"
+#include "runtime/rpc/inline_calls.hpp"
+#include "runtime/rpc/task_state.hpp"
+#include "runtime/worker/finish.hpp"
+
+namespace rehearse {
+
+class UncutRun {
+ public:
+  rpc::InlineJob calls;
+  autograd::UncutJob autograd;
+  rpc::Places places;
+  rpc::TorchTaskState torch;
+  int returned = 0;
+  std::vector<std::pair<Tasks*, TaskId>> waiting;
+};
+
+void DeleteUncutRun::operator()(UncutRun* run) const { delete run; }
+std::unique_ptr<UncutRun, DeleteUncutRun> make_uncut_run() {
+  return std::unique_ptr<UncutRun, DeleteUncutRun>(new UncutRun);
+}
+
+namespace {
+
+const Workload& workload_of(const Program& program, const JobSpec& job) {
+  const Workload* workload = program.find_workload(job.workload);
+  if (!workload) {
+    throw Error(Code::bad_argument, fmt::format("{} has no workload '{}'", program.name(), job.workload));
+  }
+  return *workload;
+}
+
+// From now on the running task has torch state and random numbers of its own.
+void adopt(World& world, rpc::TorchTaskState& torch, rpc::Places& places) {
+  world.tasks.add_hook(places);
+  world.tasks.add_hook(torch);
+  torch.adopt(world.tasks.current());
+  torch.set_seed(world.tasks.current(), Hash64()
+                                            .add(world.self.seed)
+                                            .add("main")
+                                            .add(static_cast<std::uint64_t>(world.self.rank))
+                                            .value());
+}
+
+// Closing a context reaches its participants by messages: they may still be on their way.
+void wait_for_closing(World& world, const autograd::CutAutograd& autograd) {
+  constexpr Duration kPause = std::chrono::microseconds(200);
+  const Time deadline = after(world.clock.now(), world.limits.linger);
+  while (autograd.live_contexts() > 0 && world.clock.now() < deadline) {
+    world.clock.sleep_until(world.clock.now() + kPause);
+  }
+}
+
+// A worker's layers, bottom up. Tasks refer to them, so they live until the last has ended.
+struct CutRuntime {
+  CutRuntime(World& world, const Program& program, const JobSpec& job)
+      : handlers(places, torch, world.self.seed), autograd(world, places),
+        worker(world, handlers, job, autograd) {
+    adopt(world, torch, places);
+    auto owned = std::make_unique<rpc::Agent>(world, world.net.open(world.self.name).or_throw(), worker,
+                                              program.functions(), autograd, handlers);
+    agent = owned.get();
+    worker.connect(std::move(owned));
+    finish.emplace(world, *agent);
+    autograd.attach(*agent);
+    agent->serve();
+  }
+
+  rpc::Places places;
+  rpc::TorchTaskState torch;
+  rpc::HandlerState handlers;
+  autograd::CutAutograd autograd;
+  Worker worker;
+  rpc::Agent* agent = nullptr;
+  std::optional<Finish> finish;
+};
+
+void run_cut(World& world, const Program& program, const JobSpec& job) {
+  const auto runtime = std::make_shared<CutRuntime>(world, program, job);
+  world.tasks.keep(runtime);
+  workload_of(program, job).body()(runtime->worker);
+  runtime->finish->wait();
+  wait_for_closing(world, runtime->autograd);
+  world.events.count("contexts_live", static_cast<std::int64_t>(runtime->autograd.live_contexts()));
+  world.events.count("passes_live", static_cast<std::int64_t>(runtime->autograd.live_passes()));
+  world.events.count("futures_live", static_cast<std::int64_t>(runtime->agent->pending()));
+}
+
+struct UncutRuntime {
+  UncutRuntime(World& world, const Program& program, const JobSpec& job, UncutRun& run)
+      : handlers(run.places, run.torch, world.self.seed), autograd(run.autograd, world, run.places),
+        worker(world, handlers, job, autograd) {
+    adopt(world, run.torch, run.places);
+    worker.connect(std::make_unique<rpc::InlineCalls>(run.calls, world, worker, program.functions(),
+                                                      autograd, handlers));
+  }
+
+  rpc::HandlerState handlers;
+  autograd::UncutAutograd autograd;
+  Worker worker;
+};
+
+void run_uncut(World& world, const Program& program, const JobSpec& job, UncutRun& run) {
+  const auto runtime = std::make_shared<UncutRuntime>(world, program, job, run);
+  world.tasks.keep(runtime);
+  workload_of(program, job).body()(runtime->worker);
+  // Others may still call this worker, in their own tasks.
+  ++run.returned;
+  for (const auto& [tasks, task] : run.waiting) tasks->unpark(task);
+  run.waiting.emplace_back(&world.tasks, world.tasks.current());
+  while (run.returned < world.self.world_size) {
+    world.tasks.park(kNever, {"the end of the others' programs", {}});
+  }
+}
+
+}  // namespace
+
+void worker_main(World& world, const Program& program, const JobSpec& job, UncutRun* uncut) {
+  if (uncut) {
+    run_uncut(world, program, job, *uncut);
+  } else {
+    run_cut(world, program, job);
+  }
+}
+
+}  // namespace rehearse
