@@ -118,6 +118,41 @@ RC_GTEST_PROP(CutGraph, ListsLeavesInTheUncutOrder, (std::uint64_t seed)) {
   }
 }
 
+std::vector<std::vector<at::Tensor>> by_worker(Job& job, const std::vector<GradientMap>& maps) {
+  std::vector<std::vector<at::Tensor>> gradients(maps.size());
+  for (std::size_t w = 0; w < maps.size(); ++w) {
+    for (const auto& leaf : job.workers()[w].leaves) gradients[w].push_back(maps[w].gradient(leaf));
+  }
+  return gradients;
+}
+
+// Gradients that are recorded cross workers as cut messages; the penalty on them has the bits of
+// torch's double backward on the uncut graph.
+RC_GTEST_PROP(CutGraph, SecondOrderHasTheBitsOfTheUncutGraph, (std::uint64_t seed)) {
+  const Program program = random_program(seed);
+  Job uncut(program, false, seed, Random(0));
+  std::vector<at::Tensor> leaves;
+  for (auto& worker : uncut.workers()) {
+    leaves.insert(leaves.end(), worker.leaves.begin(), worker.leaves.end());
+  }
+  const auto first = torch_gradients({uncut.forward()[0]}, leaves, true);
+  std::vector<std::vector<at::Tensor>> split;
+  for (std::size_t i = 0; i < first.size(); i += 2) split.push_back({first[i], first[i + 1]});
+  const at::Tensor uncut_penalty = uncut.penalty(split);
+  RC_PRE(uncut_penalty.requires_grad());
+  const auto expected = torch_gradients({uncut_penalty}, leaves);
+
+  Job cut(program, true, seed, Random(*rc::gen::arbitrary<std::uint64_t>()));
+  ExecutorOptions options;
+  options.create_graph = true;
+  const auto maps = cut.backward({cut.forward()[0]}, options);
+  const at::Tensor penalty = cut.penalty(by_worker(cut, maps));
+  const auto second = by_worker(cut, cut.backward({penalty}, {}));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    RC_ASSERT(same(second[i / 2][i % 2], expected[i]));
+  }
+}
+
 /// x on worker 0, one message to worker 1; both ends in this process.
 struct OneMessage {
   explicit OneMessage(std::vector<at::Tensor> sent, ContextId context = 1) {

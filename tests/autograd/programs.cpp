@@ -264,7 +264,7 @@ Job::Message Job::pack(std::uint32_t from, const std::vector<at::Tensor>& tensor
   }
   for (const at::Tensor& tensor : tensors) {
     message.tensors.push_back(copied(tensor));
-    message.flags.push_back(tensor.requires_grad());
+    message.flags.push_back(tensor.defined() && tensor.requires_grad());
   }
   return message;
 }
@@ -314,38 +314,79 @@ std::vector<std::vector<PairId>> Job::reached(const std::vector<at::Tensor>& roo
 std::vector<GradientMap> Job::backward(const std::vector<at::Tensor>& roots,
                                        ExecutorOptions options) {
   const auto pairs = reached(roots);
+  CallPath path = *tasks_.front().path;
+  path.push_back(2 * tasks_.front().issued++ + 1);
+  options.context = kContext;
+  options.path = std::make_shared<const CallPath>(std::move(path));
   std::vector<Executor> executors(workers_.size());
   key_inversions_ = 0;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     std::vector<std::shared_ptr<SendNode>> sends;
     for (const PairId pair : pairs[i]) sends.push_back(workers_[i].sent.at(pair));
-    options.context = kContext;
     options.segments = &workers_[i].segments;
     const auto here = i == 0 ? roots_of(roots) : std::vector<Root>();
     executors[i].plan(here, sends, options).or_throw();
     key_inversions_ += executors[i].key_inversions();
   }
-  std::vector<OutgoingGradients> gradients;
+  exchange(executors, options.path);
+  std::vector<GradientMap> captured;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    executors[i].release();
+    captured.push_back(std::move(executors[i].staged()));
+    workers_[i].segments.freeze();
+  }
+  return captured;
+}
+
+// Gradients with a history are cut like any message, in the segment of the node that they leave
+// or enter.
+void Job::exchange(std::vector<Executor>& executors, const std::shared_ptr<const CallPath>& path) {
+  std::vector<std::pair<PairId, Message>> gradients;
   const auto all_done = [&] {
     return std::all_of(executors.begin(), executors.end(), [](auto& e) { return e.done(); });
   };
   while (!all_done()) {
-    Executor& executor = executors[random_.below(executors.size())];
-    executor.run_slice(1 + random_.below(6)).or_throw();
-    for (auto& out : executor.take_outbox()) gradients.push_back(std::move(out));
+    const auto from = static_cast<std::uint32_t>(random_.below(executors.size()));
+    executors[from].run_slice(1 + random_.below(6)).or_throw();
+    for (auto& out : executors[from].take_outbox()) {
+      workers_[from].segments.open(at::sequence_number::peek(), path, out.place);
+      gradients.emplace_back(out.pair, pack(from, out.gradients));
+      workers_[from].segments.close(at::sequence_number::peek());
+    }
     if (gradients.empty() || random_.chance(0.5)) continue;
     std::swap(gradients[random_.below(gradients.size())], gradients.back());
-    for (at::Tensor& gradient : gradients.back().gradients) gradient = copied(gradient);
-    const PairId pair = gradients.back().pair;
-    executors[pair.owner()].feed(pair, std::move(gradients.back().gradients)).or_throw();
+    auto [pair, message] = std::move(gradients.back());
     gradients.pop_back();
+    Executor& executor = executors[pair.owner()];
+    Segments& segments = workers_[pair.owner()].segments;
+    segments.open(at::sequence_number::peek(), path, executor.place(pair));
+    auto tensors = unpack(message);
+    segments.close(at::sequence_number::peek());
+    executor.feed(pair, std::move(tensors)).or_throw();
   }
-  std::vector<GradientMap> captured;
-  for (Executor& executor : executors) {
-    executor.release();
-    captured.push_back(std::move(executor.staged()));
+}
+
+at::Tensor Job::penalty(const std::vector<std::vector<at::Tensor>>& gradients) {
+  Task& root = tasks_.front();
+  at::Tensor total = at::zeros({});
+  for (std::uint32_t i = 0; i < workers_.size(); ++i) {
+    CallPath path = *root.path;
+    path.push_back(2 * root.issued++ + 1);
+    Segments& segments = workers_[i].segments;
+    segments.open(at::sequence_number::peek(), std::make_shared<const CallPath>(path), 0);
+    std::vector<at::Tensor> share{at::zeros({})};
+    for (const at::Tensor& gradient : gradients[i]) {
+      if (gradient.defined()) share[0] = share[0] + gradient.pow(2).sum();
+    }
+    Message message;
+    if (cut_) message = pack(i, share);
+    segments.close(at::sequence_number::peek());
+    share = cut_ ? unpack(message) : cut_identity(share);
+    open(root);
+    total = total + share[0];
+    close(root);
   }
-  return captured;
+  return total;
 }
 
 }  // namespace rehearse::autograd::testing

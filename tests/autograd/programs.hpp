@@ -56,6 +56,10 @@ class Job {
   /// random order. REQUIRES: cut; `forward` has returned.
   std::vector<GradientMap> backward(const std::vector<at::Tensor>& roots, ExecutorOptions options);
 
+  /// Continues the root handler: the sum of squares of all gradients, each worker's share computed
+  /// there, as if the root called it.
+  at::Tensor penalty(const std::vector<std::vector<at::Tensor>>& gradients);
+
   std::vector<Worker>& workers() { return workers_; }
   /// Of the last pass, over all workers.
   std::uint32_t key_inversions() const { return key_inversions_; }
@@ -76,6 +80,7 @@ class Job {
   void deliver(Message message);
   void open(Task& task);
   void close(Task& task);
+  void exchange(std::vector<Executor>& executors, const std::shared_ptr<const CallPath>& path);
   std::vector<std::vector<PairId>> reached(const std::vector<at::Tensor>& roots) const;
 
   const Program& program_;
