@@ -98,8 +98,8 @@ Row measure(int workers, std::int64_t messages, int in_air) {
   const double spent = processor_seconds() - start;
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  return {workers, static_cast<double>(outcome.counters.at("messages")),
-          spent, static_cast<double>(usage.ru_maxrss) / 1024, outcome.digest};
+  return {workers, static_cast<double>(outcome.counters.at("messages")), spent,
+          static_cast<double>(usage.ru_maxrss) / 1024, outcome.digest};
 }
 
 // In a child of its own, so that resident memory is that of one run.

@@ -114,9 +114,8 @@ void Scheduler::begin_wait(const WaitReason& reason) {
                  fmt::format("task {} waits for {} in a destructor while an exception unwinds it",
                              task.name, sentence(reason)));
   if (!task.refusals.empty()) {
-    throw Error(Code::wait_refused,
-                fmt::format("task {} must not wait inside {}; it waited for {}", task.name,
-                            task.refusals.back(), sentence(reason)));
+    throw Error(Code::wait_refused, fmt::format("task {} must not wait inside {}; it waited for {}",
+                                                task.name, task.refusals.back(), sentence(reason)));
   }
   check_stop(task);
 }
@@ -168,7 +167,8 @@ void Scheduler::yield() {
 
 bool Scheduler::unpark(TaskId id) {
   Task* task = find(id);
-  if (unwinding_ || !task || task->state != Task::State::parked || task->group->closed) return false;
+  if (unwinding_ || !task || task->state != Task::State::parked || task->group->closed)
+    return false;
   if (task->given_up) return false;
   wake(*task, Wake::unparked);
   return true;

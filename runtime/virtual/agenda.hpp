@@ -20,6 +20,10 @@ class Agenda {
     virtual ~Handler() = default;
     virtual void departs(AirId message) = 0;
     virtual void arrives(AirId message) = 0;
+    /// `message` will depart or arrive in a moment: its memory may be fetched. Called with stages 0
+    /// to `kStages - 1`, each needing what the one before has fetched.
+    virtual void comes_up(AirId message, int stage) = 0;
+    static constexpr int kStages = 3;
   };
 
   Time now() const { return now_; }
@@ -48,10 +52,12 @@ class Agenda {
   void push(Time at, Kind kind, std::uint32_t index);
   Entry pop();
   void happen(const Entry& entry, Handler& handler);
+  void look_ahead(std::size_t from, Handler& handler) const;
 
   Time now_{};
   std::uint64_t sequence_ = 0;
   std::vector<Entry> heap_;
+  std::vector<Entry> due_;
   std::vector<std::function<void()>> calls_;
   std::vector<std::uint32_t> free_calls_;
 };

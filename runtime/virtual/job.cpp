@@ -46,10 +46,9 @@ Failure failure_of(const std::string& worker, const std::string& task, std::exce
 
 std::string line_of(const WaitingTask& task) {
   const std::string whom = task.whom.empty() ? "" : " from " + task.whom;
-  const std::string until =
-      task.deadline == kNever
-          ? "without a deadline"
-          : "until " + format_duration(task.deadline.time_since_epoch());
+  const std::string until = task.deadline == kNever
+                                ? "without a deadline"
+                                : "until " + format_duration(task.deadline.time_since_epoch());
   return fmt::format("{} {} waits for {}{} since {} {}", task.worker, task.task, task.what, whom,
                      format_duration(task.since.time_since_epoch()), until);
 }
@@ -203,9 +202,8 @@ void Job::strike(const Firing& firing, Worker* except) {
 void Job::note_waiting(const Worker& worker, const StampedEvent& event) {
   if (record_.notes().size() >= kNotesOfWaitingMax) return;
   const auto tasks = waiting();
-  std::string text =
-      fmt::format("a deadline of {} fired at {}; waiting were:", worker.spec().name,
-                  format_duration(event.time.time_since_epoch()));
+  std::string text = fmt::format("a deadline of {} fired at {}; waiting were:", worker.spec().name,
+                                 format_duration(event.time.time_since_epoch()));
   for (std::size_t i = 0; i < std::min(tasks.size(), kWaitingInNoteMax); ++i) {
     text += "\n  " + line_of(tasks[i]);
   }

@@ -36,8 +36,9 @@ std::optional<StationId> Network::find(const Address& address) const {
 
 AirId Network::take_slot() {
   if (free_slots_.empty()) {
-    free_slots_.push_back(static_cast<AirId>(air_.size()));
-    air_.emplace_back();
+    const auto first = static_cast<AirId>(air_.size() * kChunk);
+    air_.push_back(std::make_unique<InAir[]>(kChunk));
+    for (AirId id = first + kChunk; id > first; --id) free_slots_.push_back(id - 1);
   }
   const AirId id = free_slots_.back();
   free_slots_.pop_back();
@@ -45,14 +46,26 @@ AirId Network::take_slot() {
 }
 
 void Network::free_slot(AirId id) {
-  air_[id] = InAir{};
+  air(id) = InAir{};
   free_slots_.push_back(id);
+}
+
+void Network::comes_up(AirId id, int stage) {
+  const InAir& item = air(id);
+  switch (stage) {
+    case 0:
+      return __builtin_prefetch(&item);
+    case 1:
+      return __builtin_prefetch(&stations_[item.to]);
+    default:
+      return stations_[item.to].peers.prefetch(item.place);
+  }
 }
 
 void Network::send(StationId from, StationId to, Lane lane, Message message, std::uint64_t lamport,
                    Time at, Duration extra) {
   const AirId id = take_slot();
-  InAir& item = air_[id];
+  InAir& item = air(id);
   item.from = from;
   item.to = to;
   item.lane = lane;
@@ -80,16 +93,14 @@ std::uint32_t Network::place_of(StationId to, StationId from) {
 }
 
 void Network::departs(AirId id) {
-  InAir& item = air_[id];
+  InAir& item = air(id);
   if (!stations_[item.from].open) return free_slot(id);
-  LaneIn& lane = stations_[item.to].peers[item.place].lanes[static_cast<int>(item.lane)];
+  Peer& peer = stations_[item.to].peers[item.place];
   const bool small = item.size_bytes < physics_.small_below_bytes();
-  if (small && !lane.queued()) return start_small(id, lane);
-  if (!lane.queue) lane.queue = std::make_unique<std::deque<AirId>>();
-  lane.queue->push_back(id);
-  item.queued = true;
+  if (small && !peer.queued[lane_of(item)]) return start_small(id, peer);
+  enqueue(id, peer);
   if (small) {
-    start_small(id, lane);
+    start_small(id, peer);
   } else if (item.extra > Duration::zero()) {
     agenda_.call(agenda_.now() + item.extra, [this, id] { start_transfer(id); });
   } else {
@@ -97,20 +108,27 @@ void Network::departs(AirId id) {
   }
 }
 
-void Network::start_small(AirId id, LaneIn& lane) {
-  const InAir& item = air_[id];
+void Network::enqueue(AirId id, Peer& peer) {
+  InAir& item = air(id);
+  item.queued = true;
+  peer.queued[lane_of(item)] = true;
+  queues_[{item.to, item.place, item.lane}].push_back(id);
+}
+
+void Network::start_small(AirId id, Peer& peer) {
+  const InAir& item = air(id);
   Time at = physics_.small_arrival(stations_[item.from].host, stations_[item.to].host,
                                    item.size_bytes, agenda_.now());
   at += item.extra;
-  if (!item.queued) at = lane.last_arrival = std::max(at, lane.last_arrival);
+  Time& last = peer.last_arrival[lane_of(item)];
+  if (!item.queued) at = last = std::max(at, last);
   agenda_.arrival(at, id);
 }
 
 void Network::start_transfer(AirId id) {
-  const InAir& item = air_[id];
-  const ActivityId activity =
-      physics_.start_transfer(stations_[item.from].host, stations_[item.to].host, item.size_bytes,
-                              agenda_.now());
+  const InAir& item = air(id);
+  const ActivityId activity = physics_.start_transfer(
+      stations_[item.from].host, stations_[item.to].host, item.size_bytes, agenda_.now());
   under_way_.emplace(activity, id);
 }
 
@@ -123,7 +141,7 @@ void Network::completed(const Completion& completion) {
 }
 
 void Network::arrives(AirId id) {
-  InAir& item = air_[id];
+  InAir& item = air(id);
   if (item.notice) return report_loss(id);
   if (!item.queued) return deliver(id);
   item.ready = true;
@@ -131,23 +149,25 @@ void Network::arrives(AirId id) {
 }
 
 void Network::drain(StationId to, std::uint32_t place, Lane lane) {
-  Peers& peers = stations_[to].peers;
-  LaneIn& in = peers[place].lanes[static_cast<int>(lane)];
-  if (!in.queued()) return;
-  if (in.last_arrival > agenda_.now()) {
-    return agenda_.call(in.last_arrival, [this, to, place, lane] { drain(to, place, lane); });
+  const auto found = queues_.find({to, place, lane});
+  if (found == queues_.end()) return;
+  const Time last = stations_[to].peers[place].last_arrival[static_cast<int>(lane)];
+  if (last > agenda_.now()) {
+    return agenda_.call(last, [this, to, place, lane] { drain(to, place, lane); });
   }
-  // `deliver` may add peers and so move `in`; the queue stays where it is.
-  std::deque<AirId>& queue = *in.queue;
-  while (!queue.empty() && air_[queue.front()].ready) {
+  std::deque<AirId>& queue = found->second;
+  while (!queue.empty() && air(queue.front()).ready) {
     const AirId id = queue.front();
     queue.pop_front();
+    // A notice of loss looks at this; nothing that is delivered makes the queue grow.
+    stations_[to].peers[place].queued[static_cast<int>(lane)] = !queue.empty();
     deliver(id);
   }
+  if (queue.empty()) queues_.erase(found);
 }
 
 void Network::deliver(AirId id) {
-  const InAir& item = air_[id];
+  const InAir& item = air(id);
   if (item.notice) return report_loss(id);  // it had to wait for a lane
   Station& to = stations_[item.to];
   to.peers[item.place].unacknowledged_bytes -= item.size_bytes;
@@ -159,11 +179,11 @@ void Network::deliver(AirId id) {
 }
 
 void Network::put_into_inbox(Station& station, AirId id) {
-  air_[id].next = Station::kNothing;
+  air(id).next = Station::kNothing;
   if (station.last_in == Station::kNothing) {
     station.first_in = id;
   } else {
-    air_[station.last_in].next = id;
+    air(station.last_in).next = id;
   }
   station.last_in = id;
   scheduler_.unpark(station.receiver);
@@ -173,7 +193,7 @@ std::optional<Arrived> Network::take(StationId self) {
   Station& station = stations_[self];
   if (station.first_in == Station::kNothing) return std::nullopt;
   const AirId id = station.first_in;
-  InAir& item = air_[id];
+  InAir& item = air(id);
   station.first_in = item.next;
   if (station.first_in == Station::kNothing) station.last_in = Station::kNothing;
   std::optional<Arrived> arrived(std::in_place);
@@ -198,7 +218,7 @@ void Network::close(StationId who, LossCause cause, std::string detail, SeenAs s
   station.detail = std::move(detail);
   station.silent = seen_as == SeenAs::silent;
   while (station.first_in != Station::kNothing) {
-    free_slot(std::exchange(station.first_in, air_[station.first_in].next));
+    free_slot(std::exchange(station.first_in, air(station.first_in).next));
   }
   station.last_in = Station::kNothing;
   scheduler_.unpark(station.receiver);
@@ -213,7 +233,7 @@ void Network::announce_loss(StationId lost, StationId to) {
   Peer& peer = stations_[to].peers[place];
   if (std::exchange(peer.loss_due, true)) return;
   const AirId id = take_slot();
-  InAir& notice = air_[id];
+  InAir& notice = air(id);
   notice.from = lost;
   notice.to = to;
   notice.sender = stations_[lost].address;
@@ -224,17 +244,19 @@ void Network::announce_loss(StationId lost, StationId to) {
 
 // Behind the last message of both lanes.
 void Network::report_loss(AirId notice) {
-  const InAir& item = air_[notice];
+  const InAir& item = air(notice);
   Station& station = stations_[item.to];
   if (!station.open) return free_slot(notice);
   Peer& peer = station.peers[item.place];
-  for (LaneIn& lane : peer.lanes) {
-    if (lane.queued()) {
-      air_[notice].queued = air_[notice].ready = true;
-      lane.queue->push_back(notice);
-      return;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if (peer.queued[lane]) {
+      air(notice).lane = static_cast<Lane>(lane);
+      air(notice).ready = true;
+      return enqueue(notice, peer);
     }
-    if (lane.last_arrival > agenda_.now()) return agenda_.arrival(lane.last_arrival, notice);
+    if (peer.last_arrival[lane] > agenda_.now()) {
+      return agenda_.arrival(peer.last_arrival[lane], notice);
+    }
   }
   peer.lost = true;
   put_into_inbox(station, notice);

@@ -2,8 +2,10 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "runtime/fiber/scheduler.hpp"
@@ -56,6 +58,7 @@ class Network final : public Agenda::Handler {
 
   void departs(AirId message) override;
   void arrives(AirId message) override;
+  void comes_up(AirId message, int stage) override;
 
  private:
   struct InAir {
@@ -74,9 +77,14 @@ class Network final : public Agenda::Handler {
     Message message;
   };
 
+  static constexpr AirId kChunk = 1024;
+
   AirId take_slot();
   void free_slot(AirId id);
-  void start_small(AirId id, LaneIn& lane);
+  static int lane_of(const InAir& item) { return static_cast<int>(item.lane); }
+  InAir& air(AirId id) { return air_[id / kChunk][id % kChunk]; }
+  void enqueue(AirId id, Peer& peer);
+  void start_small(AirId id, Peer& peer);
   void start_transfer(AirId id);
   std::uint32_t place_of(StationId to, StationId from);
   void drain(StationId to, std::uint32_t place, Lane lane);
@@ -88,9 +96,10 @@ class Network final : public Agenda::Handler {
   fiber::Scheduler& scheduler_;
   Physics& physics_;
   Agenda& agenda_;
-  std::deque<Station> stations_;
+  std::vector<Station> stations_;
   std::vector<std::vector<StationId>> by_worker_;  // worker slot, endpoint
-  std::deque<InAir> air_;
+  std::vector<std::unique_ptr<InAir[]>> air_;      // chunks: a message stays where it is
+  std::map<std::tuple<StationId, std::uint32_t, Lane>, std::deque<AirId>> queues_;
   std::vector<AirId> free_slots_;
   std::map<ActivityId, AirId> under_way_;
 };

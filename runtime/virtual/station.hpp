@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,22 +14,16 @@ namespace rehearse::virtual_world {
 /// An endpoint's number in its network.
 using StationId = std::uint32_t;
 
-/// What comes from one peer on one lane.
-struct LaneIn {
-  Time last_arrival{};  ///< of what is in the air by itself: nothing later may come before it
-  /// Messages behind a transfer, which first; null: none since ever.
-  std::unique_ptr<std::deque<AirId>> queue;
-
-  bool queued() const { return queue && !queue->empty(); }
-};
-
-/// What an end knows of another that has sent to it, or of whose loss it is told.
+/// What an end knows of another that has sent to it, or of whose loss it is told. Small: there is
+/// one for each pair that talks.
 struct Peer {
-  StationId id = 0;
-  bool lost = false;      ///< this end has been told
-  bool loss_due = false;  ///< this end will be told
+  /// By lane: of what is in the air by itself. Nothing later may come before it.
+  Time last_arrival[kLanes] = {};
   std::size_t unacknowledged_bytes = 0;  ///< in the air from there to here
-  LaneIn lanes[kLanes];
+  StationId id = 0;
+  bool lost = false;         ///< this end has been told
+  bool loss_due = false;     ///< this end will be told
+  bool queued[kLanes] = {};  ///< by lane: messages wait behind a transfer
 };
 
 /// Peers by number. Kept in the order of first contact, so that walking over them is the same in
@@ -43,6 +35,8 @@ class Peers {
   std::uint32_t place_of(StationId id) const;  ///< kNone: not known
   std::uint32_t add(StationId id);             ///< REQUIRES: not known
   Peer& operator[](std::uint32_t place) { return peers_[place]; }
+  /// Soon to be used.
+  void prefetch(std::uint32_t place) const { __builtin_prefetch(&peers_[place]); }
   const std::vector<Peer>& all() const { return peers_; }
 
  private:
@@ -50,7 +44,11 @@ class Peers {
   void grow();
 
   std::vector<Peer> peers_;
-  std::vector<std::uint32_t> table_;  // index + 1; 0: free
+  struct Entry {
+    StationId id = 0;
+    std::uint32_t place_plus_1 = 0;  // 0: free
+  };
+  std::vector<Entry> table_;
 };
 
 /// An endpoint as the network sees it.

@@ -26,8 +26,8 @@ class Worker::VirtualEndpoint final : public Endpoint {
     if (!owner_.alive_) return;
     Worker& owner = owner_;
     const auto close = [&owner, station = station_] {
-      owner.job_.network_.close(station, LossCause::ended, owner.spec_.name + " closed its endpoint",
-                                SeenAs::reset);
+      owner.job_.network_.close(station, LossCause::ended,
+                                owner.spec_.name + " closed its endpoint", SeenAs::reset);
     };
     *closed_ = true;
     if (owner.local_time_ > owner.job_.now()) {
@@ -148,7 +148,8 @@ void Worker::settle() {
 Status Worker::send(StationId from, const Address& to, Lane lane, Message message) {
   if (!alive_) return {};
   if (to.generation < spec_.address.generation) {
-    return Failure{Code::stale_generation, fmt::format("generation {} is over", to.generation), {}, 0};
+    return Failure{
+        Code::stale_generation, fmt::format("generation {} is over", to.generation), {}, 0};
   }
   const auto peer = job_.network_.find(to);
   if (!peer) {
@@ -162,8 +163,8 @@ Status Worker::send(StationId from, const Address& to, Lane lane, Message messag
     return Failure{Code::peer_lost, lost.detail, lost.name, 0};
   }
   const MessageKind kind = message.kind;
-  append_if_alive({EventKind::sent, to.worker, static_cast<std::uint64_t>(kind),
-                   message.size_bytes()});
+  append_if_alive(
+      {EventKind::sent, to.worker, static_cast<std::uint64_t>(kind), message.size_bytes()});
   Duration extra{};
   if (job_.faults_->armed()) {
     std::vector<Firing> fired;

@@ -40,7 +40,8 @@ class RunRecord {
   const std::deque<StampedEvent>& events() const { return events_; }
   const std::vector<std::string>& notes() const { return notes_; }
 
-  /// Journal (sorted), notes, counters (with "messages", "bytes", "events"), digest, events, phases.
+  /// Journal (sorted), notes, counters (with "messages", "bytes", "events"), digest, events,
+  /// phases.
   void fill(RunOutcome& outcome) const;
 
  private:

@@ -69,8 +69,14 @@ TEST_F(SchedulerTest, AnExceptionRethrownAfterAWaitIsTheTasksOwn) {
 
 // Deadlines fire in the order of their times, and time passes only when nobody is ready.
 TEST_F(SchedulerTest, SleepersWakeInTheOrderOfTheirTimes) {
-  spawn("late", [&] { sleep(2ms); said += "2"; });
-  spawn("early", [&] { sleep(1ms); said += "1"; });
+  spawn("late", [&] {
+    sleep(2ms);
+    said += "2";
+  });
+  spawn("early", [&] {
+    sleep(1ms);
+    said += "1";
+  });
   EXPECT_EQ(scheduler.run(), End::done);
   EXPECT_EQ(said, "12");
   EXPECT_EQ(driver.now(), Time(2ms));
@@ -263,7 +269,12 @@ TEST_F(SchedulerTest, AnEndedTasksIdMeansNobodyLater) {
 // Nothing under way and no timer: hung at once, with every waiter, background ones too.
 TEST_F(SchedulerTest, ARunInWhichNothingCanHappenIsHung) {
   spawn("main", [&] { scheduler.park(kNever, {"a message", "w1"}); });
-  spawn("service", [&] { scheduler.park(kNever, {"a request", {}}); }, Duty::background);
+  spawn(
+      "service",
+      [&] {
+        scheduler.park(kNever, {"a request", {}});
+      },
+      Duty::background);
   EXPECT_EQ(scheduler.run(), End::hung);
   const auto waiting = scheduler.waiting();
   ASSERT_EQ(waiting.size(), 2u);
@@ -276,7 +287,12 @@ TEST_F(SchedulerTest, ARunInWhichNothingCanHappenIsHung) {
 // A heartbeat goes on for ever; the foreground has been quiet for a minute.
 TEST_F(SchedulerTest, AHeartbeatKeepsNoRunAlive) {
   spawn("main", [&] { scheduler.park(kNever, {"a message", {}}); });
-  spawn("beat", [&] { for (;;) sleep(1s); }, Duty::background);
+  spawn(
+      "beat",
+      [&] {
+        for (;;) sleep(1s);
+      },
+      Duty::background);
   EXPECT_EQ(scheduler.run(), End::hung);
   EXPECT_GE(driver.now(), Time(60s));
   EXPECT_LT(driver.now(), Time(62s));

@@ -85,9 +85,7 @@ TEST_F(UnwindTest, AWaitInADestructorIsInertAfterTheRun) {
   struct Waits {
     Scheduler& scheduler;
     std::string& said;
-    ~Waits() {
-      said += scheduler.park(kNever, {"goodbye", {}}) == Wake::timed_out ? "inert" : "?";
-    }
+    ~Waits() { said += scheduler.park(kNever, {"goodbye", {}}) == Wake::timed_out ? "inert" : "?"; }
   };
   main_task([&] {
     Waits waits{scheduler, said};

@@ -39,9 +39,7 @@ inline std::unique_ptr<Endpoint> open_own(World& world) {
   return world.net.open(world.self.name).or_throw();
 }
 
-inline std::int64_t micros(World& world) {
-  return world.clock.now().time_since_epoch() / 1us;
-}
+inline std::int64_t micros(World& world) { return world.clock.now().time_since_epoch() / 1us; }
 
 inline FaultSpec kill_at(int rank, Time time, SeenAs seen_as = SeenAs::reset) {
   FaultSpec spec;

@@ -19,7 +19,8 @@ TEST(Job, WhatIsSentAfterAChargeLeavesWhenTheWorldHasReachedIt) {
     auto endpoint = open_own(world);
     world.compute.charge({.flops = 1'000'000, .bytes = 0});
     EXPECT_EQ(micros(world), 1000) << "local time, at once";
-    endpoint->send(world.net.find("b", kNever).or_throw(), Lane::control, text_message("x")).or_throw();
+    endpoint->send(world.net.find("b", kNever).or_throw(), Lane::control, text_message("x"))
+        .or_throw();
     world.clock.sleep_until(Time(5ms));
   });
   job.add("b", 1, [&](World& world) {
@@ -171,13 +172,13 @@ std::vector<std::uint64_t> digests_of_storm(std::uint64_t seed, std::size_t padd
       Random random = Random(world.self.seed).split(world.self.name);
       for (int round = 0; round < 30; ++round) {
         world.events.step(round);
-        const Address to =
-            world.net.find(fmt::format("w{}", random.below(6)), kNever).or_throw();
+        const Address to = world.net.find(fmt::format("w{}", random.below(6)), kNever).or_throw();
         const auto large = std::make_shared<const Bytes>(random.below(40'000));
         Message message = text_message("x");
         message.payloads.emplace_back(large, *large);
         if (!endpoint->send(to, Lane::data, std::move(message)).ok()) continue;
-        world.compute.charge({.flops = static_cast<std::int64_t>(random.below(900'000)), .bytes = 0});
+        world.compute.charge(
+            {.flops = static_cast<std::int64_t>(random.below(900'000)), .bytes = 0});
         const auto envelope = endpoint->receive(world.clock.now() + 20us);
       }
     });

@@ -50,7 +50,8 @@ TEST(Kill, AFaultInTheWorkersOwnTaskStrikesAtItsLocalTime) {
   job.add("a", 0, [&](World& world) {
     auto endpoint = open_own(world);
     world.compute.charge({.flops = 1'000'000, .bytes = 0});
-    endpoint->send(world.net.find("b", kNever).or_throw(), Lane::control, text_message("x")).or_throw();
+    endpoint->send(world.net.find("b", kNever).or_throw(), Lane::control, text_message("x"))
+        .or_throw();
     world.events.step(1);
     went_on = true;
   });
@@ -70,7 +71,8 @@ TEST(Kill, ASilentKillIsNeverTold) {
   std::string heard;
   job.add("a", 0, [](World& world) {
     auto endpoint = open_own(world);
-    endpoint->send(world.net.find("b", kNever).or_throw(), Lane::control, text_message("x")).or_throw();
+    endpoint->send(world.net.find("b", kNever).or_throw(), Lane::control, text_message("x"))
+        .or_throw();
     world.clock.sleep_until(Time(1s));
   });
   job.add("b", 1, [&](World& world) {

@@ -9,7 +9,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Main returns while another task waits without a deadline: it is unwound, and the worker ends well.
+// Main returns while another task waits without a deadline: it is unwound, and the worker ends
+// well.
 TEST_P(Conformance, MainsEndCancelsTheOtherTasks) {
   add("a", [](World& world) {
     world.tasks.spawn("service", Duty::background, [&] {

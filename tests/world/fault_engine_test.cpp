@@ -53,7 +53,8 @@ Occurrence event(int rank, EventKind kind, std::int64_t step = -1, std::string_v
 }
 std::vector<int> killed(const std::vector<Firing>& fired) {
   std::vector<int> all;
-  for (const Firing& firing : fired) all.insert(all.end(), firing.kills.begin(), firing.kills.end());
+  for (const Firing& firing : fired)
+    all.insert(all.end(), firing.kills.begin(), firing.kills.end());
   return all;
 }
 

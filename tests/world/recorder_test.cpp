@@ -8,9 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Event sent(std::uint16_t peer, std::uint64_t bytes) {
-  return {EventKind::sent, peer, 7, bytes};
-}
+Event sent(std::uint16_t peer, std::uint64_t bytes) { return {EventKind::sent, peer, 7, bytes}; }
 
 // Each event carries where the worker was and when.
 TEST(Recorder, StampsAnEventWithTheStepAndPhaseThatTheWorkerIsIn) {
@@ -55,11 +53,20 @@ RC_GTEST_PROP(Recorder, TheDigestSeesEveryFieldAndTheOrder, ()) {
   auto changed = events;
   auto& [event, time] = changed[*rc::gen::inRange<std::size_t>(0, changed.size())];
   switch (*rc::gen::inRange(0, 5)) {
-    case 0: event.kind = EventKind::received; break;
-    case 1: event.peer ^= 1; break;
-    case 2: event.subject ^= 1; break;
-    case 3: event.amount ^= std::uint64_t{1} << 63; break;
-    default: time += 1ns;
+    case 0:
+      event.kind = EventKind::received;
+      break;
+    case 1:
+      event.peer ^= 1;
+      break;
+    case 2:
+      event.subject ^= 1;
+      break;
+    case 3:
+      event.amount ^= std::uint64_t{1} << 63;
+      break;
+    default:
+      time += 1ns;
   }
   RC_ASSERT(digests(events).first != digests(changed).first);
   RC_ASSERT(digests(events).second != digests(changed).second);

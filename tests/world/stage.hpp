@@ -10,13 +10,14 @@
 
 namespace rehearse {
 
-/// One world as the conformance suite sees it: workers with bodies, faults, what they leave on disk.
-/// A body may run in a process of its own: what it finds out it puts on its worker's disk.
+/// One world as the conformance suite sees it: workers with bodies, faults, what they leave on
+/// disk. A body may run in a process of its own: what it finds out it puts on its worker's disk.
 class Stage {
  public:
   virtual ~Stage() = default;
 
-  /// Ranks are given in the order of adding; each worker is on a host of its own where that matters.
+  /// Ranks are given in the order of adding; each worker is on a host of its own where that
+  /// matters.
   virtual void add(std::string worker, std::function<void(World&)> body) = 0;
   virtual void fault(FaultSpec fault) = 0;
 
