@@ -35,12 +35,15 @@ Inbound::Result Inbound::read(int socket, FrameSink& sink, std::size_t budget_by
       begin_ = 0;
     }
     const auto large = direct();
-    iovec pieces[2] = {{large.data(), large.size()},
-                       {staging_.get() + end_, kStagingBytes - end_}};
+    // Behind a payload only the next prelude is wanted: what is staged of a payload is copied twice.
+    const std::size_t room = kStagingBytes - end_;
+    const std::size_t staged_max =
+        large.empty() ? (bulk_ ? std::min(room, kBulkStagedBytes) : room) : kBehindBytes;
+    iovec pieces[2] = {{large.data(), large.size()}, {staging_.get() + end_, staged_max}};
     msghdr what{};
     what.msg_iov = large.empty() ? pieces + 1 : pieces;
     what.msg_iovlen = large.empty() ? 1 : 2;
-    const std::size_t asked = large.size() + kStagingBytes - end_;
+    const std::size_t asked = large.size() + staged_max;
     const ssize_t got = ::recvmsg(socket, &what, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno == EAGAIN ? Result::drained : Result::broken;
@@ -177,7 +180,8 @@ Status Inbound::begin_message(FrameSink& sink, std::span<const std::byte> body) 
   partial.message.kind = frame_->kind;
   partial.message.header.assign(lead.value().header.begin(), lead.value().header.end());
   if (Status status = take_payloads(lead.value(), partial); !status.ok()) return status;
-  if (lead.value().is_inline()) return sink.on_message(*frame_, std::move(partial.message));
+  bulk_ = !lead.value().is_inline();
+  if (!bulk_) return sink.on_message(*frame_, std::move(partial.message));
   partial.expected = lead.value().payload_bytes;
   partial.under_way = true;
   return {};

@@ -67,10 +67,13 @@ class Inbound {
   std::size_t staged() const { return end_ - begin_; }
 
   static constexpr std::size_t kStagingBytes = std::size_t{64} << 10;
+  static constexpr std::size_t kBulkStagedBytes = std::size_t{8} << 10;
+  static constexpr std::size_t kBehindBytes = std::size_t{1} << 10;
 
   std::shared_ptr<BufferPool> pool_;
   std::unique_ptr<std::byte[]> staging_ = std::make_unique<std::byte[]>(kStagingBytes);
   std::size_t begin_ = 0, end_ = 0;
+  bool bulk_ = false;  // the last message came in segments; likely the next too
   std::optional<Prelude> frame_;  // whose body is coming
   // Where the body of frame_ goes if not through staging: a payload, or large_.
   std::span<std::byte> target_;

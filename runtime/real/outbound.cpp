@@ -26,13 +26,15 @@ Prelude Outbound::prelude(FrameType type, Lane lane, const Acks& acks) const {
 }
 
 Outbound::Result Outbound::write(int socket, Delivery* delivery, Time now) {
-  for (;;) {
+  for (std::size_t total = 0;;) {
     if (pieces_.empty() && !fill(delivery, now)) return Result::drained;
+    if (total >= kTurnBytes) return Result::more;
     msghdr what{};
     what.msg_iov = pieces_.data() + first_piece_;
     what.msg_iovlen = pieces_.size() - first_piece_;
     const ssize_t sent = ::sendmsg(socket, &what, MSG_NOSIGNAL);
     if (sent >= 0) {
+      total += static_cast<std::size_t>(sent);
       written(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN) {
       return Result::blocked;

@@ -28,8 +28,9 @@ class Outbound {
   /// An acknowledgement goes out alone, if nothing carries it.
   void acknowledge() { ack_wanted_ = true; }
 
-  enum class Result { drained, blocked, broken };
-  /// Writes until everything is written or the socket takes no more. `delivery` may be null: not
+  enum class Result { drained, more, blocked, broken };
+  /// Writes until everything is written, the socket takes no more, or a turn's worth is written
+  /// (`more`: a fast reader must not keep the worker in here). `delivery` may be null: not
   /// greeted yet.
   Result write(int socket, Delivery* delivery, Time now);
 
@@ -63,6 +64,7 @@ class Outbound {
   Prelude prelude(FrameType type, Lane lane, const Acks& acks) const;
   void written(std::size_t size_bytes);
 
+  static constexpr std::size_t kTurnBytes = std::size_t{2} << 20;
   static constexpr std::size_t kScratchBytes = std::size_t{64} << 10;
   static constexpr std::size_t kPiecesMax = 64;
   static constexpr std::size_t kCopiedBytesMax = 2048;

@@ -26,7 +26,8 @@ Peer::Peer(PeerContext& context, const Address& local, const Address& remote, co
 
 Peer::~Peer() { drop_link(); }
 
-void Peer::send(Lane lane, Message message, std::uint64_t lamport, Time not_before) {
+void Peer::send(Lane lane, Message message, std::uint64_t lamport, Time not_before,
+                bool more_follows) {
   const Time now = context_.now();
   auto& held = held_[static_cast<std::size_t>(lane)];
   if (!held.empty()) not_before = std::max(not_before, held.back().until);
@@ -37,7 +38,7 @@ void Peer::send(Lane lane, Message message, std::uint64_t lamport, Time not_befo
   }
   delivery_.submit(lane, std::move(message), lamport);
   flush_wanted_ = true;
-  if (now - flushed_at_ >= kGatherFor) flush();
+  if (!more_follows || now - flushed_at_ >= kGatherFor) flush();
 }
 
 void Peer::release_held(Time now) {
@@ -60,10 +61,14 @@ void Peer::flush() {
     if (redial_at_ == kNever) dial();
     return;
   }
+  if (link_->blocked) return;
   flushed_at_ = context_.now();
   if (farewell_wanted_ && held_[0].empty() && held_[1].empty()) link_->out.say_farewell();
   Delivery* delivery = link_->open ? &delivery_ : nullptr;
-  if (link_->out.write(link_->socket.get(), delivery, flushed_at_) == Outbound::Result::broken) {
+  const auto result = link_->out.write(link_->socket.get(), delivery, flushed_at_);
+  link_->blocked = result == Outbound::Result::blocked;
+  if (result == Outbound::Result::more) flush_wanted_ = true;
+  if (result == Outbound::Result::broken) {
     // What the peer had sent before it went is still to be read; in the next turn, because this
     // may be in the middle of reading.
     context_.read_again(*this);
@@ -131,7 +136,10 @@ void Peer::ready(std::uint32_t events) {
     link_->standing = (events & EPOLLOUT) != 0;
   }
   if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) read_on();
-  if (link_ && (events & EPOLLOUT)) flush();
+  if (link_ && (events & EPOLLOUT)) {
+    link_->blocked = false;
+    flush();
+  }
 }
 
 void Peer::read_on() {

@@ -28,6 +28,7 @@ struct Link {
   bool open = false;      ///< messages may be sent
   bool welcomed = false;  ///< the peer keeps this connection
   bool standing = false;  ///< TCP has connected: the peer's process lives
+  bool blocked = false;   ///< the socket takes no more now
 };
 
 class Peer;
@@ -63,8 +64,9 @@ class Peer final : public Watcher, public FrameSink {
   const Address& local() const { return local_; }
   const Address& remote() const { return remote_; }
 
-  /// REQUIRES: not lost. `not_before` holds it back, and what follows on its lane.
-  void send(Lane lane, Message message, std::uint64_t lamport, Time not_before);
+  /// REQUIRES: not lost. `not_before` holds it back, and what follows on its lane. It leaves at
+  /// once, or, if `more_follows`, with what follows in this turn.
+  void send(Lane lane, Message message, std::uint64_t lamport, Time not_before, bool more_follows);
   /// Takes a connection that `remote` has dialled; `hello` was read from it.
   void adopt(std::unique_ptr<Link> link, const Prelude& hello);
   /// Its process has ended: what it had sent is read, then it is lost.

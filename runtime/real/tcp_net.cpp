@@ -160,7 +160,8 @@ Status TcpNet::send(Port& port, const Address& to, Lane lane, Message message) {
   if (const auto ended = ended_.find(to.worker); ended != ended_.end()) {
     peer.process_ended(ended->second, "its process had ended before");
   } else {
-    peer.send(lane, std::move(message), leave.lamport, not_before);
+    // Who has more to read will have more to say in this turn.
+    peer.send(lane, std::move(message), leave.lamport, not_before, !port.inbox.empty());
   }
   return {};
 }

@@ -31,7 +31,7 @@ inline constexpr std::uint64_t kMessageBytesMax = std::uint64_t{1} << 46;
 /// Payloads of at most this much in sum travel inside the `message` frame.
 inline constexpr std::size_t kInlineBytesMax = std::size_t{16} << 10;
 /// A `segment` carries at most this much, of one payload: how long control waits for bulk.
-inline constexpr std::size_t kSegmentBytesMax = std::size_t{256} << 10;
+inline constexpr std::size_t kSegmentBytesMax = std::size_t{128} << 10;
 
 enum class FrameType : std::uint8_t {
   hello,     ///< who dials whom, and what it has received; see `Hello`

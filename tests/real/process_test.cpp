@@ -1,83 +1,187 @@
-#include "runtime/real/launcher.hpp"
+#include <arpa/inet.h>
+#include <sys/socket.h>
 
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include "runtime/world/frame.hpp"
+#include "tests/real/local_run.hpp"
 
 namespace rehearse::real {
 namespace {
 
 using namespace std::chrono_literals;
 
-// A folder for one test, gone afterwards.
-class LocalRun {
- public:
-  explicit LocalRun(int workers) {
-    options.workers = workers;
-    options.run_directory = path_;
-    options.time_limit = 20s;
-    options.limits.stop_grace = 1s;
+// The sockets of this process for which `wanted` holds.
+template <class Wanted>
+std::vector<int> own_sockets(Wanted wanted) {
+  std::vector<int> found;
+  for (int descriptor = 3; descriptor < 256; ++descriptor) {
+    sockaddr_in address{};
+    socklen_t length = sizeof address;
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    if (::getsockname(descriptor, generic, &length) != 0) continue;
+    if (address.sin_family == AF_INET && wanted(descriptor)) found.push_back(descriptor);
   }
-  ~LocalRun() { std::filesystem::remove_all(path_); }
-
-  RunOutcome run(Body body) {
-    options.body = std::move(body);
-    return run_local_job(options);
-  }
-  std::string left(const std::string& worker, const std::string& object) const {
-    std::ifstream file(disk_path(path_, worker) + "/" + object, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
-  LocalJobOptions options;
-
- private:
-  static std::string temporary() {
-    std::string name = (std::filesystem::temp_directory_path() / "rehearse-XXXXXX").string();
-    return ::mkdtemp(name.data());
-  }
-  std::string path_ = temporary();
-};
-
-Message text(std::string_view what) { return {MessageKind::user, bytes_of(what), {}}; }
-
-std::string describe(const Envelope& envelope) {
-  if (const auto* received = std::get_if<Received>(&envelope.what)) {
-    return std::string(text_of(received->message.header));
-  }
-  return std::holds_alternative<PeerLost>(envelope.what) ? "lost" : "another event";
+  return found;
 }
 
-// Two processes ask and answer; both end by themselves, and all that was counted is summed up.
-TEST(Process, TwoWorkersAskAndAnswer) {
+bool listens(int socket) {
+  int listening = 0;
+  socklen_t length = sizeof listening;
+  ::getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length);
+  return listening != 0;
+}
+
+std::uint16_t own_port() {
+  sockaddr_in address{};
+  socklen_t length = sizeof address;
+  ::getsockname(own_sockets(listens).at(0), reinterpret_cast<sockaddr*>(&address), &length);
+  return ntohs(address.sin_port);
+}
+
+Message bulk(std::string_view what, std::size_t size_bytes) {
+  const auto bytes = std::make_shared<Bytes>(size_bytes, std::byte{1});
+  Message message = text(what);
+  message.payloads.emplace_back(bytes, *bytes);
+  return message;
+}
+
+// A stranger's bytes at the port of a worker, and what comes back before it is closed.
+Bytes say_to_port(std::uint16_t port, const Bytes& bytes) {
+  const Descriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_port = htons(port);
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&where), sizeof where) != 0) return {};
+  if (::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) return {};
+  Bytes answer(512);
+  const ssize_t got = ::recv(socket.get(), answer.data(), answer.size(), MSG_WAITALL);
+  answer.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return answer;
+}
+
+// What a frame of refusal says; empty if `bytes` are none.
+std::string refusal_in(const Bytes& bytes) {
+  if (bytes.size() <= kPreludeBytes) return "";
+  return decode_refusal(std::span(bytes).subspan(kPreludeBytes)).message;
+}
+
+// Garbage, another version, another job and an older generation at a worker's port: each is refused
+// with the reason, and the worker and its peers go on.
+TEST(Process, StrangersAtThePortAreRefusedAndPeersGoOn) {
+  LocalRun run(2);
+  run.options.job = 5;
+  run.options.generation = 3;
+  const RunOutcome outcome = run.run([](World& world) {
+    auto endpoint = world.net.open(world.self.name).or_throw();
+    if (world.self.rank == 0) {
+      endpoint->send(find(world, "w1"), Lane::control, text(std::to_string(own_port()))).or_throw();
+      world.disk.put("heard", bytes_of(hear(*endpoint, late(world)))).or_throw();
+      return;
+    }
+    const auto port = static_cast<std::uint16_t>(std::stoi(hear(*endpoint, late(world))));
+    Prelude hello;
+    hello.type = FrameType::hello;
+    hello.job = 6;
+    hello.generation = 3;
+    const Bytes body = encode(Hello{world.self.address, find(world, "w0")});
+    std::string said;
+    world.tasks.offload({}, [&] {
+      say_to_port(port, bytes_of(std::string(200, 'x')));
+      said = refusal_in(say_to_port(port, encode_frame(hello, body))) + "; ";
+      hello.job = 5;
+      hello.generation = 2;
+      said += refusal_in(say_to_port(port, encode_frame(hello, body)));
+    });
+    world.disk.put("said", bytes_of(said)).or_throw();
+    endpoint->send(find(world, "w0"), Lane::control, text("still here")).or_throw();
+  });
+  EXPECT_EQ(run.left("w1", "said"),
+            "expected a peer of job 0000000000000005, got one of job 0000000000000006; "
+            "generation 2 is over; this is generation 3");
+  EXPECT_EQ(run.left("w0", "heard"), "still here");
+  EXPECT_EQ(outcome.counters.at("connections_refused"), 3);
+}
+
+// The connection is cut three times while messages are under way: each arrives once, in order.
+TEST(Process, AConnectionThatBreaksIsMadeAgainAndNothingIsLost) {
+  constexpr int kCount = 300;
+  LocalRun run(2);
+  run.run([](World& world) {
+    auto endpoint = world.net.open(world.self.name).or_throw();
+    if (world.self.rank == 0) {
+      const Address other = find(world, "w1");
+      for (int i = 0; i < kCount; ++i) {
+        endpoint->send(other, Lane::data, bulk(std::to_string(i), i % 10 == 0 ? 3 << 20 : 10))
+            .or_throw();
+        if (i % 100 == 50) {
+          world.clock.sleep_until(world.clock.now() + 2ms);
+          for (int socket : own_sockets([](int each) { return !listens(each); })) {
+            ::shutdown(socket, SHUT_RDWR);
+          }
+        }
+      }
+      world.disk.put("end", bytes_of(hear(*endpoint, late(world)))).or_throw();
+      return;
+    }
+    Envelope envelope = endpoint->receive(late(world)).or_throw();
+    std::string wrong;
+    for (int i = 0; i < kCount; ++i) {
+      if (i > 0) envelope = endpoint->receive(late(world)).or_throw();
+      const auto* received = std::get_if<Received>(&envelope.what);
+      const std::string heard(received ? text_of(received->message.header) : "lost");
+      if (heard != std::to_string(i)) wrong += fmt::format("{} instead of {} ", heard, i);
+      if (!received) break;
+    }
+    world.disk.put("wrong", bytes_of("wrong: " + wrong)).or_throw();
+    endpoint->send(envelope.from, Lane::data, text("all")).or_throw();
+  });
+  EXPECT_EQ(run.left("w1", "wrong"), "wrong: ");
+  EXPECT_EQ(run.left("w0", "end"), "all");
+}
+
+// 256 MiB are under way when a control message is sent: it arrives first.
+TEST(Process, ControlOvertakesABulkMessageThatIsUnderWay) {
+  LocalRun run(2);
+  run.run([](World& world) {
+    auto endpoint = world.net.open(world.self.name).or_throw();
+    if (world.self.rank == 0) {
+      const Address other = find(world, "w1");
+      endpoint->send(other, Lane::data, bulk("bulk", std::size_t{256} << 20)).or_throw();
+      endpoint->send(other, Lane::control, text("urgent")).or_throw();
+      hear(*endpoint, late(world));
+      return;
+    }
+    std::string heard = hear(*endpoint, late(world)) + " ";
+    heard += hear(*endpoint, late(world));
+    world.disk.put("heard", bytes_of(heard)).or_throw();
+  });
+  EXPECT_EQ(run.left("w1", "heard"), "urgent bulk");
+}
+
+// The sender ends at once, while the receiver does not look at its sockets: the message is there
+// when it looks, and the end after it.
+TEST(Process, WhatAWorkerSentBeforeItEndedArrivesAtABusyPeer) {
   LocalRun run(2);
   const RunOutcome outcome = run.run([](World& world) {
     auto endpoint = world.net.open(world.self.name).or_throw();
-    const Address other = world.net.find(world.self.rank == 0 ? "w1" : "w0", Time(5s)).or_throw();
-    std::string heard;
-    for (int round = 0; round < 3; ++round) {
-      if (world.self.rank == 0) {
-        endpoint->send(other, Lane::control, text(fmt::format("ping {}", round))).or_throw();
-        heard += describe(endpoint->receive(Time(10s)).or_throw()) + ";";
-      } else {
-        heard += describe(endpoint->receive(Time(10s)).or_throw()) + ";";
-        endpoint->send(other, Lane::control, text(fmt::format("pong {}", round))).or_throw();
-      }
+    if (world.self.rank == 0) {
+      endpoint->send(find(world, "w1"), Lane::data, bulk("last words", 1 << 20)).or_throw();
+      return;
     }
-    world.disk.put("heard", bytes_of(heard)).or_throw();
+    const Time until = world.clock.now() + 200ms;
+    while (world.clock.now() < until) {
+    }
+    const std::string heard = hear(*endpoint, late(world)) + " ";
+    world.disk.put("heard", bytes_of(heard + hear(*endpoint, late(world)))).or_throw();
   });
-  EXPECT_EQ(outcome.end, RunOutcome::End::done);
+  EXPECT_EQ(run.left("w1", "heard"), "last words lost");
   EXPECT_TRUE(outcome.workers[0].finished);
-  EXPECT_TRUE(outcome.workers[1].finished);
-  EXPECT_EQ(run.left("w0", "heard"), "pong 0;pong 1;pong 2;");
-  EXPECT_EQ(run.left("w1", "heard"), "ping 0;ping 1;ping 2;");
-  EXPECT_EQ(outcome.counters.at("messages"), 6);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "runtime/base/crc32c.hpp"
 #include "runtime/base/random.hpp"
 
 namespace rehearse {
@@ -113,6 +114,28 @@ RC_GTEST_PROP(Frame, NonsenseWithAGoodChecksumIsBounded, (std::uint64_t seed)) {
   Prelude prelude;
   (void)decode_hello(prelude, body);
   (void)decode_refusal(body);
+}
+
+// The fast ways of taking the checksum agree with its definition, bit by bit, at every length that
+// they treat differently.
+TEST(Frame, TheChecksumIsCrc32C) {
+  const auto by_definition = [](std::span<const std::byte> bytes) {
+    std::uint32_t crc = ~std::uint32_t{0};
+    for (const std::byte byte : bytes) {
+      crc ^= static_cast<std::uint32_t>(byte);
+      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? 0x82f63b78U : 0);
+    }
+    return ~crc;
+  };
+  EXPECT_EQ(crc32c(bytes_of("123456789")), 0xe3069283U);
+  Random random(1);
+  Bytes bytes(20'000);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  for (const std::size_t size : {1, 7, 8, 1024, 3071, 3072, 3073, 6144, 20'000}) {
+    const auto part = std::span<const std::byte>(bytes).first(size);
+    EXPECT_EQ(crc32c(part), by_definition(part)) << size;
+    EXPECT_EQ(crc32c(part.subspan(size / 3), crc32c(part.first(size / 3))), crc32c(part)) << size;
+  }
 }
 
 // Not a frame at all, and a frame of another version, are told apart in words.
