@@ -197,6 +197,7 @@ Status CutAutograd::plan(Share& share, PassRun& run) {
   share.segments.freeze();
   std::vector<Root> roots;
   ExecutorOptions options;
+  options.context = share.id();
   options.retain_graph = plan.options.retain_graph;
   options.create_graph = plan.options.create_graph;
   options.rerunnable = plan.options.rerunnable;
