@@ -1,0 +1,242 @@
+// Round trips through Endpoint between two processes over TCP, each beside a bare blocking TCP
+// ping-pong of the same bytes in the same two processes, in turn. Prints medians and the ratio of
+// medians over the rounds with its spread; then how long after SIGKILL a peer hears of the loss.
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/real/launcher.hpp"
+
+namespace rehearse {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+using Samples = std::vector<double>;
+
+struct Size {
+  std::size_t bytes;
+  int round_trips;
+};
+constexpr std::array kSizes{Size{1 << 10, 2000}, Size{64 << 10, 600}, Size{1 << 20, 80},
+                            Size{16 << 20, 10}};
+constexpr int kInFlight = 64;
+constexpr int kPipelined = 40'000;
+constexpr std::size_t kHeaderBytes = 64;
+
+double microseconds_since(SteadyClock::time_point start) {
+  return std::chrono::duration<double, std::micro>(SteadyClock::now() - start).count();
+}
+
+double median(Samples samples) {
+  std::sort(samples.begin(), samples.end());
+  return samples[samples.size() / 2];
+}
+
+std::array<int, 2> bare_pair() {
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof where;
+  auto* address = reinterpret_cast<sockaddr*>(&where);
+  std::array<int, 2> pair{::socket(AF_INET, SOCK_STREAM, 0), -1};
+  if (::bind(listener, address, length) != 0 || ::listen(listener, 1) != 0 ||
+      ::getsockname(listener, address, &length) != 0 ||
+      ::connect(pair[0], address, length) != 0) {
+    std::perror("bare pair");
+    std::exit(3);
+  }
+  pair[1] = ::accept(listener, nullptr, nullptr);
+  ::close(listener);
+  const int one = 1;
+  for (const int end : pair) ::setsockopt(end, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  return pair;
+}
+
+void read_all(int socket, std::byte* to, std::size_t size) {
+  while (size > 0) {
+    const ssize_t got = ::recv(socket, to, size, 0);
+    if (got <= 0) std::exit(3);
+    to += got;
+    size -= static_cast<std::size_t>(got);
+  }
+}
+
+void write_all(int socket, const std::byte* from, std::size_t size) {
+  while (size > 0) {
+    const ssize_t sent = ::send(socket, from, size, MSG_NOSIGNAL);
+    if (sent <= 0) std::exit(3);
+    from += sent;
+    size -= static_cast<std::size_t>(sent);
+  }
+}
+
+double bare(int socket, bool asks, const Size& size, Bytes& buffer) {
+  buffer.resize(kHeaderBytes + size.bytes);
+  Samples samples;
+  for (int i = 0; i < size.round_trips; ++i) {
+    const auto start = SteadyClock::now();
+    if (asks) write_all(socket, buffer.data(), buffer.size());
+    read_all(socket, buffer.data(), buffer.size());
+    if (!asks) write_all(socket, buffer.data(), buffer.size());
+    samples.push_back(microseconds_since(start));
+  }
+  return median(samples);
+}
+
+Message message_of(const Payload& payload) {
+  return {MessageKind::user, Bytes(kHeaderBytes), {payload}};
+}
+
+Message next(Endpoint& endpoint) {
+  Envelope envelope = endpoint.receive(kNever).or_throw();
+  return std::get<Received>(std::move(envelope.what)).message;
+}
+
+double endpoint_round(Endpoint& endpoint, const Address& other, bool asks, const Size& size,
+                      const Payload& payload) {
+  Samples samples;
+  for (int i = 0; i < size.round_trips; ++i) {
+    const auto start = SteadyClock::now();
+    if (asks) endpoint.send(other, Lane::data, message_of(payload)).or_throw();
+    Message message = next(endpoint);
+    if (!asks) endpoint.send(other, Lane::data, message_of(message.payloads.at(0))).or_throw();
+    samples.push_back(microseconds_since(start));
+  }
+  // The bare part blocks the whole process: first the last answer must have left it.
+  if (asks) endpoint.send(other, Lane::data, {}).or_throw();
+  if (!asks) next(endpoint);
+  return median(samples);
+}
+
+// Messages a second with kInFlight under way.
+double pipelined(Endpoint& endpoint, const Address& other, bool asks, const Payload& payload) {
+  const auto start = SteadyClock::now();
+  if (asks) {
+    for (int i = 0; i < kInFlight; ++i) {
+      endpoint.send(other, Lane::data, message_of(payload)).or_throw();
+    }
+  }
+  for (int i = 0; i < kPipelined; ++i) {
+    Message message = next(endpoint);
+    if (!asks || i + kInFlight < kPipelined) {
+      endpoint.send(other, Lane::data, message_of(message.payloads.at(0))).or_throw();
+    }
+  }
+  return kPipelined / microseconds_since(start) * 1e6;
+}
+
+void print(const char* name, const Samples& ours, const Samples& theirs) {
+  Samples ratios;
+  for (std::size_t i = 0; i < ours.size(); ++i) ratios.push_back(ours[i] / theirs[i]);
+  fmt::print("{:>8}  endpoint {:9.1f} us  bare {:9.1f} us  ratio {:.2f} ({:.2f}..{:.2f})\n", name,
+             median(ours), median(theirs), median(ratios),
+             *std::min_element(ratios.begin(), ratios.end()),
+             *std::max_element(ratios.begin(), ratios.end()));
+}
+
+void measure(World& world, const std::array<int, 2>& pair, int rounds) {
+  const bool asks = world.self.rank == 0;
+  const int socket = pair[static_cast<std::size_t>(world.self.rank)];
+  auto endpoint = world.net.open(world.self.name).or_throw();
+  const Address other = world.net.find(asks ? "w1" : "w0", kNever).or_throw();
+  Bytes buffer;
+  for (const Size& size : kSizes) {
+    const auto bytes = std::make_shared<Bytes>(size.bytes, std::byte{1});
+    const Payload payload(bytes, *bytes);
+    Samples ours, theirs;
+    const Size few{size.bytes, std::max(3, size.round_trips / 10)};
+    bare(socket, asks, few, buffer);
+    endpoint_round(*endpoint, other, asks, few, payload);
+    for (int round = 0; round < rounds; ++round) {
+      theirs.push_back(bare(socket, asks, size, buffer));
+      ours.push_back(endpoint_round(*endpoint, other, asks, size, payload));
+    }
+    if (asks) print(fmt::format("{} KiB", size.bytes >> 10).c_str(), ours, theirs);
+  }
+  const auto bytes = std::make_shared<Bytes>(1024, std::byte{1});
+  Samples rates;
+  for (int round = 0; round < rounds; ++round) {
+    rates.push_back(pipelined(*endpoint, other, asks, Payload(bytes, *bytes)));
+  }
+  if (asks) {
+    fmt::print("{} in flight, 1 KiB: {:.0f} messages/s ({:.0f}..{:.0f})\n", kInFlight,
+               median(rates), *std::min_element(rates.begin(), rates.end()),
+               *std::max_element(rates.begin(), rates.end()));
+  }
+}
+
+// From the return of kill(2) to the receiver's PeerLost.
+void measure_loss(World& world) {
+  auto endpoint = world.net.open(world.self.name).or_throw();
+  if (world.self.rank == 0) {
+    endpoint->send(world.net.find("w1", kNever).or_throw(), Lane::data, {}).or_throw();
+    const Message answer = next(*endpoint);
+    const int pid = std::stoi(std::string(text_of(answer.header)));
+    ::kill(pid, SIGKILL);
+    const auto start = SteadyClock::now();
+    endpoint->receive(kNever).or_throw();
+    fmt::print("{:.0f}\n", microseconds_since(start));
+    return;
+  }
+  const Address other = endpoint->receive(kNever).or_throw().from;
+  Message answer{MessageKind::user, bytes_of(std::to_string(::getpid())), {}};
+  endpoint->send(other, Lane::data, std::move(answer)).or_throw();
+  endpoint->receive(kNever).or_throw();
+}
+
+std::string text_of_file(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// What rank 0 printed. Both are expected to end by themselves unless `killed`.
+std::string run_two(real::Body body, bool killed) {
+  std::string directory =
+      (std::filesystem::temp_directory_path() / "rehearse-bench-XXXXXX").string();
+  if (!::mkdtemp(directory.data())) return "";
+  real::LocalJobOptions options;
+  options.workers = 2;
+  options.run_directory = directory;
+  options.body = std::move(body);
+  const RunOutcome outcome = real::run_local_job(options);
+  std::string printed = text_of_file(outcome.workers[0].log);
+  std::filesystem::remove_all(directory);
+  for (const WorkerOutcome& worker : outcome.workers) {
+    if (worker.failure) printed += worker.failure->message + "\n";
+    if (!worker.finished && !killed) printed += worker.name + " did not finish\n";
+  }
+  return printed;
+}
+
+int run(int rounds) {
+  const auto pair = bare_pair();
+  fmt::print("{}", run_two([&](World& world) { measure(world, pair, rounds); }, false));
+  Samples losses;
+  for (int round = 0; round < 3 * rounds; ++round) {
+    losses.push_back(std::atof(run_two(measure_loss, true).c_str()));
+  }
+  fmt::print("peer lost after SIGKILL: {:.0f} us (at most {:.0f})\n", median(losses),
+             *std::max_element(losses.begin(), losses.end()));
+  return 0;
+}
+
+}  // namespace
+}  // namespace rehearse
+
+int main(int argc, char** argv) { return rehearse::run(argc > 1 ? std::atoi(argv[1]) : 7); }
