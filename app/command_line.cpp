@@ -165,6 +165,10 @@ CommandLine parse(CLI::App& app, int argc, const char* const* argv) {
       std::find(known.begin(), known.end(), first) == known.end()) {
     throw Refused{refuse_command(first, known)};
   }
+  if (first.starts_with("-") && first != "-h" && first != "--help" && first != "--version") {
+    throw Refused{fmt::format("unknown option {}, expected a command first: {}",
+                              harness::in_quotes(first), harness::one_of(known))};
+  }
   app.parse(argc, argv);
   const CLI::App* command = app.get_subcommands().front();
   refuse_extras(*command);
