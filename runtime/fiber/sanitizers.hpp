@@ -19,11 +19,11 @@ struct StackUse {
   void* thread = nullptr;  // TSan's idea of a fiber
 };
 
-/// Just before the switch from `from`; `ends`: it will never run again.
-inline void before_switch([[maybe_unused]] StackUse& from, [[maybe_unused]] const StackUse& to,
-                          [[maybe_unused]] bool ends = false) {
+/// Just before the switch from `from`. A task that ends keeps its fake stack, too: Boost's frames
+/// below the task's body still use it when it leaves for the last time.
+inline void before_switch([[maybe_unused]] StackUse& from, [[maybe_unused]] const StackUse& to) {
 #if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(ends ? nullptr : &from.fake_stack, to.bottom, to.size_bytes);
+  __sanitizer_start_switch_fiber(&from.fake_stack, to.bottom, to.size_bytes);
 #endif
 #if defined(__SANITIZE_THREAD__)
   __tsan_switch_to_fiber(to.thread, 0);

@@ -79,7 +79,7 @@ void Scheduler::start_fiber(Task& task) {
         after_switch(task.stack, own_stack_);
         task.caller = std::move(caller);
         run_body(task);
-        before_switch(task.stack, own_stack_, true);
+        before_switch(task.stack, own_stack_);
         return std::move(task.caller);
       });
 }
