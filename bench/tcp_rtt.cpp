@@ -2,6 +2,7 @@
 // ping-pong of the same bytes in the same two processes, in turn. Prints medians and the ratio of
 // medians over the rounds with its spread; then how long after SIGKILL a peer hears of the loss.
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -17,8 +18,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "runtime/real/launcher.hpp"
 
@@ -56,8 +55,7 @@ std::array<int, 2> bare_pair() {
   auto* address = reinterpret_cast<sockaddr*>(&where);
   std::array<int, 2> pair{::socket(AF_INET, SOCK_STREAM, 0), -1};
   if (::bind(listener, address, length) != 0 || ::listen(listener, 1) != 0 ||
-      ::getsockname(listener, address, &length) != 0 ||
-      ::connect(pair[0], address, length) != 0) {
+      ::getsockname(listener, address, &length) != 0 || ::connect(pair[0], address, length) != 0) {
     std::perror("bare pair");
     std::exit(3);
   }

@@ -13,7 +13,9 @@ constexpr std::size_t kPooledBytesMin = std::size_t{64} << 10;
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 constexpr std::size_t kAlignment = 64;
 
-std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
+std::size_t round_up(std::size_t value, std::size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 void* allocate(std::size_t size_bytes) {
   const bool huge = size_bytes >= kHugePageBytes;
@@ -66,10 +68,8 @@ BufferPool::Buffer BufferPool::take(std::size_t size_bytes) {
   }
   if (!block.memory) block.memory = allocate(block.size_bytes);
   if (!block.memory) return {};
-  return {std::shared_ptr<void>(block.memory,
-                                [pool = shared_from_this(), block, size_class](void*) {
-                                  pool->give_back(block, size_class);
-                                }),
+  return {std::shared_ptr<void>(block.memory, [pool = shared_from_this(), block, size_class](
+                                                  void*) { pool->give_back(block, size_class); }),
           {static_cast<std::byte*>(block.memory), size_bytes}};
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/real/child.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -11,8 +12,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "runtime/real/process_spec.hpp"
 

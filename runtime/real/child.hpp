@@ -22,11 +22,11 @@ struct Exit {
 class Child {
  public:
   struct Plan {
-    std::vector<std::string> command;     ///< empty: `body` in a forked child
+    std::vector<std::string> command;  ///< empty: `body` in a forked child
     const Body* body = nullptr;
-    ProcessOptions options;               ///< `listener` is taken over
+    ProcessOptions options;  ///< `listener` is taken over
     std::string log_path;
-    std::vector<int> launchers_own;       ///< descriptors that the child must not keep
+    std::vector<int> launchers_own;  ///< descriptors that the child must not keep
   };
   /// Fails with `cannot_start`, naming the program.
   static Result<Child> start(Plan plan);

@@ -63,9 +63,9 @@ struct DiedRecord {
 };
 struct AskWaitingRecord {};
 
-using Record = std::variant<JournalEntry, CounterRecord, NoteRecord, FiredRecord, FailedRecord,
-                            WaitingRecord, FinishedRecord, BookEntry, DiedRecord, AskWaitingRecord,
-                            StartedRecord>;
+using Record =
+    std::variant<JournalEntry, CounterRecord, NoteRecord, FiredRecord, FailedRecord, WaitingRecord,
+                 FinishedRecord, BookEntry, DiedRecord, AskWaitingRecord, StartedRecord>;
 
 Bytes encode(const Record& record);
 /// Nothing if `body` (without its length) is no record of this version.

@@ -1,14 +1,13 @@
 #include "runtime/real/file_disk.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "runtime/real/socket.hpp"
 
@@ -122,7 +121,8 @@ Status FileDisk::put(std::string_view name, Bytes bytes) {
 Result<Bytes> FileDisk::get(std::string_view name) {
   int error = 0;
   Bytes bytes;
-  offload_.run([&] { error = read_file(fmt::format("{}/{}", directory_, file_name(name)), bytes); });
+  offload_.run(
+      [&] { error = read_file(fmt::format("{}/{}", directory_, file_name(name)), bytes); });
   if (error != 0) return failed("read", name, error);
   return bytes;
 }

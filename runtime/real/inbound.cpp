@@ -1,5 +1,6 @@
 #include "runtime/real/inbound.hpp"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -7,8 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "runtime/base/crc32c.hpp"
 
@@ -35,7 +34,8 @@ Inbound::Result Inbound::read(int socket, FrameSink& sink, std::size_t budget_by
       begin_ = 0;
     }
     const auto large = direct();
-    // Behind a payload only the next prelude is wanted: what is staged of a payload is copied twice.
+    // Behind a payload only the next prelude is wanted: what is staged of a payload is copied
+    // twice.
     const std::size_t room = kStagingBytes - end_;
     const std::size_t staged_max =
         large.empty() ? (bulk_ ? std::min(room, kBulkStagedBytes) : room) : kBehindBytes;
@@ -129,8 +129,8 @@ Status Inbound::begin_segment() {
   }
   const auto rest = partial.targets[partial.payload].subspan(partial.position);
   if (frame_->body_bytes == 0 || frame_->body_bytes > rest.size()) {
-    return corrupt(fmt::format("a part of {} bytes, where {} are missing", frame_->body_bytes,
-                               rest.size()));
+    return corrupt(
+        fmt::format("a part of {} bytes, where {} are missing", frame_->body_bytes, rest.size()));
   }
   target_ = rest.first(frame_->body_bytes);
   return {};
@@ -141,9 +141,15 @@ Status Inbound::finish_frame(FrameSink& sink, std::span<const std::byte> body) {
   const Prelude prelude = *frame_;
   Status status;
   switch (prelude.type) {
-    case FrameType::message: status = begin_message(sink, body); break;
-    case FrameType::segment: status = finish_segment(sink); break;
-    default: status = sink.on_frame(prelude, body); break;
+    case FrameType::message:
+      status = begin_message(sink, body);
+      break;
+    case FrameType::segment:
+      status = finish_segment(sink);
+      break;
+    default:
+      status = sink.on_frame(prelude, body);
+      break;
   }
   frame_.reset();
   target_ = {};

@@ -73,7 +73,7 @@ class Inbound {
   std::shared_ptr<BufferPool> pool_;
   std::unique_ptr<std::byte[]> staging_ = std::make_unique<std::byte[]>(kStagingBytes);
   std::size_t begin_ = 0, end_ = 0;
-  bool bulk_ = false;  // the last message came in segments; likely the next too
+  bool bulk_ = false;             // the last message came in segments; likely the next too
   std::optional<Prelude> frame_;  // whose body is coming
   // Where the body of frame_ goes if not through staging: a payload, or large_.
   std::span<std::byte> target_;

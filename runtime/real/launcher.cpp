@@ -1,13 +1,12 @@
 #include "runtime/real/launcher.hpp"
 
+#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <fstream>
 #include <map>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "runtime/real/event_file.hpp"
 #include "runtime/real/local_job.hpp"

@@ -1,5 +1,6 @@
 #include "runtime/real/local_job.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/random.h>
@@ -12,8 +13,6 @@
 #include <filesystem>
 #include <thread>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace rehearse::real {
 namespace {
@@ -107,7 +106,9 @@ Failure LocalJob::prepare() {
   std::filesystem::create_directories(options_.run_directory, error);
   if (error) {
     return {Code::cannot_start,
-            fmt::format("cannot create '{}': {}", options_.run_directory, error.message()), {}, 0};
+            fmt::format("cannot create '{}': {}", options_.run_directory, error.message()),
+            {},
+            0};
   }
   // Every listener is there before the first worker runs: so a refused connection means a process
   // that is gone, not one that has not started.
@@ -234,9 +235,8 @@ void LocalJob::enter(Stage stage, Time until) {
 }
 
 bool LocalJob::all_answered() const {
-  return std::all_of(members_.begin(), members_.end(), [](const Member& member) {
-    return !member.child || member.answered;
-  });
+  return std::all_of(members_.begin(), members_.end(),
+                     [](const Member& member) { return !member.child || member.answered; });
 }
 
 // From asking whom they wait for, to TERM, to KILL.
@@ -251,8 +251,8 @@ void LocalJob::advance(Time now) {
       for (Member& member : members_) {
         if (!member.child) continue;
         if (!member.answered) {
-          outcome_.notes.push_back(
-              fmt::format("{} did not say whom it waits for: it computes or is stopped", member.name));
+          outcome_.notes.push_back(fmt::format(
+              "{} did not say whom it waits for: it computes or is stopped", member.name));
         }
         member.child->signal(SIGTERM);
       }

@@ -23,7 +23,7 @@ class LocalJob {
     std::optional<Child> child;  // while it runs
     bool started = false;        // its program has spoken
     bool finished = false;
-    bool answered = false;       // whom it waits for
+    bool answered = false;  // whom it waits for
     std::optional<Failure> failure;
     std::uint64_t digest = 0;
     WorkerOutcome outcome;

@@ -8,9 +8,7 @@
 namespace rehearse::real {
 
 Offload::Offload(fiber::Scheduler& scheduler, Poller& poller)
-    : scheduler_(scheduler),
-      poller_(poller),
-      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    : scheduler_(scheduler), poller_(poller), wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   poller_.add(wake_.get(), *this);
 }
 

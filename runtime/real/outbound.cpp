@@ -76,7 +76,8 @@ bool Outbound::fill(Delivery* delivery, Time now) {
   }
   if (!delivery || !delivery->connected() || farewell_ == Farewell::said) return !pieces_.empty();
   const std::size_t before = batch_bytes_;
-  const bool all = fill_lane(Lane::control, *delivery, now) && fill_lane(Lane::data, *delivery, now);
+  const bool all =
+      fill_lane(Lane::control, *delivery, now) && fill_lane(Lane::data, *delivery, now);
   if (all && farewell_ == Farewell::wanted) {
     put_bare(FrameType::farewell, delivery->acks(), {});
     farewell_ = Farewell::said;
@@ -152,8 +153,8 @@ void Outbound::put_message(Lane lane, const Outgoing& outgoing, const Acks& acks
 void Outbound::put_segment(Lane lane, Stream& stream, const Acks& acks) {
   const auto& payloads = stream.message->message.payloads;
   const auto payload = payloads[stream.payload].bytes();
-  const auto bytes =
-      payload.subspan(stream.position, std::min(kSegmentBytesMax, payload.size() - stream.position));
+  const auto bytes = payload.subspan(stream.position,
+                                     std::min(kSegmentBytesMax, payload.size() - stream.position));
   if (!bytes.empty()) {
     Prelude frame = prelude(FrameType::segment, lane, acks);
     frame.sequence = stream.message->sequence;

@@ -14,9 +14,9 @@
 
 namespace rehearse::real {
 
-/// Turns what a `Delivery` wants sent into frames, a batch at a time, and writes it to a socket with
-/// one `writev` a batch. Control goes first; a bulk message goes in segments, so that control waits
-/// for one batch at most.
+/// Turns what a `Delivery` wants sent into frames, a batch at a time, and writes it to a socket
+/// with one `writev` a batch. Control goes first; a bulk message goes in segments, so that control
+/// waits for one batch at most.
 class Outbound {
  public:
   Outbound(std::uint64_t job, std::uint32_t generation) : job_(job), generation_(generation) {}

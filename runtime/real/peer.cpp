@@ -1,12 +1,11 @@
 #include "runtime/real/peer.hpp"
 
+#include <fmt/format.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace rehearse::real {
 namespace {
@@ -106,7 +105,8 @@ void Peer::adopt(std::unique_ptr<Link> link, const Prelude& hello) {
 Status Peer::greet(const Prelude& prelude) {
   met_ = link_->welcomed = true;
   if (link_->open) return delivery_.acknowledged(prelude.acks, context_.now());
-  if (Status status = delivery_.connected(prelude.acks, context_.now()); !status.ok()) return status;
+  if (Status status = delivery_.connected(prelude.acks, context_.now()); !status.ok())
+    return status;
   link_->out.already_has(prelude.acks);
   link_->open = true;
   redial_at_ = kNever;
@@ -146,12 +146,15 @@ void Peer::read_on() {
   const Time until = context_.now() + kReadTurn;
   while (link_) {
     switch (link_->in.read(link_->socket.get(), *this, kReadStepBytes)) {
-      case Inbound::Result::drained: return;
+      case Inbound::Result::drained:
+        return;
       case Inbound::Result::more:
         if (context_.now() < until) break;
         return context_.read_again(*this);
-      case Inbound::Result::closed: return link_failed("it closed the connection");
-      case Inbound::Result::broken: return link_failed(error_text(errno));
+      case Inbound::Result::closed:
+        return link_failed("it closed the connection");
+      case Inbound::Result::broken:
+        return link_failed(error_text(errno));
       case Inbound::Result::refused:
         if (!link_ || lost()) return;
         if (++refusals_in_a_row_ > kRefusalsMax) {
@@ -199,9 +202,11 @@ Status Peer::on_message(const Prelude& prelude, Message message) {
       context_.deliver(*this, prelude, std::move(message));
       return {};
     case Arrival::duplicate:
-    case Arrival::late: return {};
+    case Arrival::late:
+      return {};
     case Arrival::gap:
-    case Arrival::corrupt: break;
+    case Arrival::corrupt:
+      break;
   }
   return Failure{Code::corrupt, "a message before this one is missing", {}, 0};
 }
@@ -229,7 +234,8 @@ Status Peer::on_frame(const Prelude& prelude, std::span<const std::byte> body) {
            refusal.message);
       return refusal;
     }
-    default: return {};
+    default:
+      return {};
   }
 }
 
@@ -259,7 +265,8 @@ void Peer::say_farewell() {
 
 bool Peer::finished() const {
   if (lost()) return true;
-  const bool sent = delivery_.all_sent() && held_bytes_ == 0 && held_[0].empty() && held_[1].empty();
+  const bool sent =
+      delivery_.all_sent() && held_bytes_ == 0 && held_[0].empty() && held_[1].empty();
   if (!link_) return sent && delivery_.all_acknowledged();
   if (!sent || !link_->out.said_farewell()) return false;
   // Once the peer's kernel has it all, closing loses nothing.

@@ -18,9 +18,7 @@ namespace rehearse::real {
 /// One TCP connection; both lanes share it.
 struct Link {
   Link(Descriptor connected, std::shared_ptr<BufferPool> pool, const Address& local)
-      : socket(std::move(connected)),
-        in(std::move(pool)),
-        out(local.job, local.generation) {}
+      : socket(std::move(connected)), in(std::move(pool)), out(local.job, local.generation) {}
 
   Descriptor socket;
   Inbound in;
@@ -82,7 +80,9 @@ class Peer final : public Watcher, public FrameSink {
   void on_timer(Time now);
 
   bool lost() const { return delivery_.lost(); }
-  std::size_t unacknowledged_bytes() const { return delivery_.unacknowledged_bytes() + held_bytes_; }
+  std::size_t unacknowledged_bytes() const {
+    return delivery_.unacknowledged_bytes() + held_bytes_;
+  }
 
   void ready(std::uint32_t events) override;
   Status on_prelude(const Prelude& prelude) override;

@@ -38,7 +38,8 @@ int Poller::poll(Duration timeout) {
     wait.tv_nsec = (timeout % std::chrono::seconds(1)).count();
   }
   // Not epoll_wait: it rounds to milliseconds.
-  count_ = ::epoll_pwait2(epoll_.get(), events_.data(), kBatch, for_ever ? nullptr : &wait, nullptr);
+  count_ =
+      ::epoll_pwait2(epoll_.get(), events_.data(), kBatch, for_ever ? nullptr : &wait, nullptr);
   REHEARSE_CHECK(count_ >= 0 || errno == EINTR, "epoll does not work");
   if (count_ < 0) count_ = 0;
   const int found = count_;

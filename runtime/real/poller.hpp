@@ -1,9 +1,9 @@
 #pragma once
 
+#include <sys/epoll.h>
+
 #include <array>
 #include <cstdint>
-
-#include <sys/epoll.h>
 
 #include "runtime/base/time.hpp"
 #include "runtime/real/descriptor.hpp"

@@ -1,13 +1,12 @@
 #include "runtime/real/process.hpp"
 
+#include <fmt/format.h>
 #include <time.h>
 
 #include <algorithm>
 #include <exception>
 #include <memory>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "runtime/fiber/scheduler.hpp"
 #include "runtime/real/file_disk.hpp"
@@ -118,8 +117,8 @@ class Process final : public fiber::Driver,
 
  private:
   void main_task(const Body& body) {
-    World world{*this, *net_,  *tasks_, *this,           disk_,
-                *this, *log_,  *log_,   options_.limits, options_.spec};
+    World world{*this, *net_, *tasks_, *this,           disk_,
+                *this, *log_, *log_,   options_.limits, options_.spec};
     body(world);
     log_->append({EventKind::ended, 0, 0, 0});
     const int abandoned = scheduler_.drain(kCancelTriesMax);

@@ -29,9 +29,9 @@ struct ProcessOptions {
   bool spin = false;        ///< this worker has a core of its own
 };
 
-/// Runs `body` as the worker's main task, with this process as its world. Returns the exit status: 0
-/// once it has returned and what it sent has left (`Limits::linger` at most), 1 if an exception left
-/// a task; the launcher has been told which.
+/// Runs `body` as the worker's main task, with this process as its world. Returns the exit status:
+/// 0 once it has returned and what it sent has left (`Limits::linger` at most), 1 if an exception
+/// left a task; the launcher has been told which.
 int run_worker(const ProcessOptions& options, const Body& body);
 
 /// The same, for a program that the launcher started: reads its options from `spec_fd`.

@@ -1,11 +1,10 @@
 #include "runtime/real/process_spec.hpp"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <cerrno>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "runtime/base/codec.hpp"
 
@@ -184,7 +183,8 @@ Result<ProcessOptions> read_spec(int descriptor) {
     std::byte part[4096];
     const ssize_t got = ::pread(memory.get(), part, sizeof part, position);
     if (got < 0) {
-      return cannot_start(fmt::format("cannot read descriptor {}: {}", descriptor, error_text(errno)));
+      return cannot_start(
+          fmt::format("cannot read descriptor {}: {}", descriptor, error_text(errno)));
     }
     if (got == 0) return decode_spec(bytes);
     bytes.insert(bytes.end(), part, part + got);

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -9,8 +10,6 @@
 
 #include <cerrno>
 #include <system_error>
-
-#include <fmt/format.h>
 
 namespace rehearse::real {
 namespace {

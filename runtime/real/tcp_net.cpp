@@ -1,9 +1,9 @@
 #include "runtime/real/tcp_net.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace rehearse::real {
 namespace {
@@ -86,8 +86,8 @@ Result<std::unique_ptr<Endpoint>> TcpNet::open(std::string_view name) {
   slot = std::make_unique<Port>();
   slot->name = name;
   slot->address = options_.self;
-  slot->address.endpoint = first ? options_.self.endpoint
-                                 : static_cast<std::uint16_t>(ports_.size() - 1);
+  slot->address.endpoint =
+      first ? options_.self.endpoint : static_cast<std::uint16_t>(ports_.size() - 1);
   if (!own) {
     const BookEntry entry{slot->name, slot->address, options_.place};
     traffic_.on_publish(entry);
@@ -141,7 +141,8 @@ Status TcpNet::send(Port& port, const Address& to, Lane lane, Message message) {
     return Failure{Code::bad_argument, "the address is of another job", {}, 0};
   }
   if (to.generation < options_.self.generation) {
-    return Failure{Code::stale_generation, fmt::format("generation {} is over", to.generation), {}, 0};
+    return Failure{
+        Code::stale_generation, fmt::format("generation {} is over", to.generation), {}, 0};
   }
   if (Status status = check_bounds(message); !status.ok()) return status;
   const auto place = places_.find(to.worker);

@@ -36,7 +36,7 @@ class Traffic {
 };
 
 struct TcpNetOptions {
-  Address self;      ///< of the endpoint that is opened under `name`
+  Address self;  ///< of the endpoint that is opened under `name`
   std::string name;
   int listener = -1;  ///< taken over
   Place place;        ///< of `listener`

@@ -1,12 +1,11 @@
 #include "runtime/real/worker_log.hpp"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace rehearse::real {
 
@@ -39,8 +38,8 @@ void WorkerLog::carry_out(const std::vector<Firing>& firings) {
   bool kills_this = false;
   for (const Firing& firing : firings) {
     tell(FiredRecord{static_cast<std::uint32_t>(firing.fault), clock_.now(), firing.kills});
-    kills_this |= std::find(firing.kills.begin(), firing.kills.end(), self_.rank) !=
-                  firing.kills.end();
+    kills_this |=
+        std::find(firing.kills.begin(), firing.kills.end(), self_.rank) != firing.kills.end();
   }
   if (!kills_this) return;
   file_.flush();

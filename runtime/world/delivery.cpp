@@ -1,9 +1,9 @@
 #include "runtime/world/delivery.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "runtime/base/check.hpp"
 
@@ -34,11 +34,12 @@ void Delivery::sent(Lane lane, Time now) {
 Status Delivery::acknowledged(const Acks& acks, Time now) {
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     if (acks[lane] > sending_[lane].ever_taken) {
-      return Failure{Code::corrupt,
-                     fmt::format("the peer acknowledges message {} of lane {}, but only {} were sent",
-                                 acks[lane], lane, sending_[lane].ever_taken),
-                     {},
-                     0};
+      return Failure{
+          Code::corrupt,
+          fmt::format("the peer acknowledges message {} of lane {}, but only {} were sent",
+                      acks[lane], lane, sending_[lane].ever_taken),
+          {},
+          0};
     }
   }
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
@@ -54,9 +55,8 @@ Status Delivery::acknowledged(const Acks& acks, Time now) {
 }
 
 bool Delivery::all_sent() const {
-  return std::all_of(sending_.begin(), sending_.end(), [](const Sending& out) {
-    return out.taken == out.unacknowledged.size();
-  });
+  return std::all_of(sending_.begin(), sending_.end(),
+                     [](const Sending& out) { return out.taken == out.unacknowledged.size(); });
 }
 
 bool Delivery::all_acknowledged() const {

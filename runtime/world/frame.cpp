@@ -1,8 +1,8 @@
 #include "runtime/world/frame.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "runtime/base/check.hpp"
 #include "runtime/base/codec.hpp"
@@ -18,11 +18,15 @@ Failure corrupt(std::string message) { return {Code::corrupt, std::move(message)
 
 std::uint64_t body_bytes_max(FrameType type) {
   switch (type) {
-    case FrameType::message: return kBodyBytesMax;
-    case FrameType::segment: return kSegmentBytesMax;
+    case FrameType::message:
+      return kBodyBytesMax;
+    case FrameType::segment:
+      return kSegmentBytesMax;
     case FrameType::ack:
-    case FrameType::farewell: return 0;
-    default: return 64 << 10;
+    case FrameType::farewell:
+      return 0;
+    default:
+      return 64 << 10;
   }
 }
 
@@ -112,26 +116,27 @@ Result<Prelude> decode_prelude(std::span<const std::byte> bytes) {
   prelude.body_bytes = reader.get<std::uint32_t>();
   prelude.body_crc = reader.get<std::uint32_t>();
   if (prelude.body_bytes > body_bytes_max(prelude.type)) {
-    return corrupt(fmt::format("a frame of type {} claims a body of {} bytes; at most {} are allowed",
-                               type, prelude.body_bytes, body_bytes_max(prelude.type)));
+    return corrupt(
+        fmt::format("a frame of type {} claims a body of {} bytes; at most {} are allowed", type,
+                    prelude.body_bytes, body_bytes_max(prelude.type)));
   }
   return prelude;
 }
 
 Status admit(const Prelude& prelude, std::uint64_t job, std::uint32_t generation) {
   if (prelude.job != job) {
-    return Failure{Code::bad_argument,
-                   fmt::format("expected a peer of job {:016x}, got one of job {:016x}", job,
-                               prelude.job),
-                   {},
-                   0};
+    return Failure{
+        Code::bad_argument,
+        fmt::format("expected a peer of job {:016x}, got one of job {:016x}", job, prelude.job),
+        {},
+        0};
   }
   if (prelude.generation < generation) {
-    return Failure{Code::stale_generation,
-                   fmt::format("generation {} is over; this is generation {}", prelude.generation,
-                               generation),
-                   {},
-                   0};
+    return Failure{
+        Code::stale_generation,
+        fmt::format("generation {} is over; this is generation {}", prelude.generation, generation),
+        {},
+        0};
   }
   return {};
 }

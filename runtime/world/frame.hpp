@@ -47,13 +47,13 @@ inline constexpr int kFrameTypes = static_cast<int>(FrameType::refusal) + 1;
 struct Prelude {
   FrameType type{};
   Lane lane{};
-  MessageKind kind{};           ///< of `message`
-  std::uint64_t job = 0;        ///< two jobs never mix, whatever port they meet on
+  MessageKind kind{};     ///< of `message`
+  std::uint64_t job = 0;  ///< two jobs never mix, whatever port they meet on
   std::uint32_t generation = 0;
-  std::uint64_t sequence = 0;   ///< of `message` and `segment`
-  Acks acks{};                  ///< what the sender has received
-  std::uint64_t lamport = 0;    ///< of `message`
-  std::uint64_t offset = 0;     ///< of `segment`: where it starts in all payloads put together
+  std::uint64_t sequence = 0;  ///< of `message` and `segment`
+  Acks acks{};                 ///< what the sender has received
+  std::uint64_t lamport = 0;   ///< of `message`
+  std::uint64_t offset = 0;    ///< of `segment`: where it starts in all payloads put together
   std::uint32_t body_bytes = 0;
   std::uint32_t body_crc = 0;  ///< CRC-32C of the body
 

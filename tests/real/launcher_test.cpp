@@ -1,5 +1,7 @@
 #include "runtime/real/launcher.hpp"
 
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,9 +10,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <string>
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include "tests/real/local_run.hpp"
 

@@ -1,11 +1,10 @@
 #include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <sys/socket.h>
 
 #include <string>
 #include <vector>
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include "runtime/world/frame.hpp"
 #include "tests/real/local_run.hpp"

@@ -1,13 +1,13 @@
 #include "runtime/world/delivery.hpp"
 
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include "runtime/base/random.hpp"
 
@@ -73,16 +73,32 @@ class Link {
     switch (random_.below(12)) {
       case 0:
       case 1:
-      case 2: submit(who); break;
+      case 2:
+        submit(who);
+        break;
       case 3:
-      case 4: transmit(who); break;
+      case 4:
+        transmit(who);
+        break;
       case 5:
-      case 6: land(who, 0); break;
-      case 7: land(who, pick(who)); break;  // reordered
-      case 8: repeat(who); break;
-      case 9: drop(who); break;
-      case 10: damage(who); break;
-      case 11: random_.chance(0.3) ? reconnect() : acknowledge(who); break;
+      case 6:
+        land(who, 0);
+        break;
+      case 7:
+        land(who, pick(who));
+        break;  // reordered
+      case 8:
+        repeat(who);
+        break;
+      case 9:
+        drop(who);
+        break;
+      case 10:
+        damage(who);
+        break;
+      case 11:
+        random_.chance(0.3) ? reconnect() : acknowledge(who);
+        break;
     }
     for (Side& side : sides_) {
       if (side.delivery.resend_at() <= now_) side.delivery.resend(now_);
@@ -116,8 +132,8 @@ class Link {
     Delivery& from = side(who).delivery;
     const Outgoing* next = from.next(lane);
     if (!next) return false;
-    side(1 - who).towards.push_back({false, lane, next->sequence,
-                                     std::string(text_of(next->message.header)), from.acks()});
+    side(1 - who).towards.push_back(
+        {false, lane, next->sequence, std::string(text_of(next->message.header)), from.acks()});
     from.sent(lane, now_);
     from.acks_told();
     return true;
@@ -144,11 +160,16 @@ class Link {
     if (flying.is_ack) return;
     switch (to.delivery.arrived(flying.lane, flying.sequence, flying.text.size(), !flying.damaged,
                                 now_)) {
-      case Arrival::fresh: to.heard[flying.lane].push_back(flying.text); break;
+      case Arrival::fresh:
+        to.heard[flying.lane].push_back(flying.text);
+        break;
       case Arrival::gap:
-      case Arrival::corrupt: reconnect(); break;
+      case Arrival::corrupt:
+        reconnect();
+        break;
       case Arrival::duplicate:
-      case Arrival::late: break;
+      case Arrival::late:
+        break;
     }
   }
   void repeat(int who) {

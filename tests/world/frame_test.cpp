@@ -1,13 +1,13 @@
 #include "runtime/world/frame.hpp"
 
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include "runtime/base/crc32c.hpp"
 #include "runtime/base/random.hpp"
