@@ -144,6 +144,32 @@ TEST(Process, AConnectionThatBreaksIsMadeAgainAndNothingIsLost) {
   EXPECT_EQ(run.left("w0", "end"), "all");
 }
 
+// Both begin at one instant, so that both dial: one connection stays, and each message of either
+// side arrives once, in order.
+TEST(Process, TwoWorkersThatDialEachOtherAtOnceLoseNothing) {
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    LocalRun run(2);
+    run.run([](World& world) {
+      auto endpoint = world.net.open(world.self.name).or_throw();
+      const Address other = find(world, world.self.rank == 0 ? "w1" : "w0");
+      while (world.clock.now() < Time(60ms)) {
+      }
+      std::string heard;
+      for (int i = 0; i < 20; ++i) {
+        endpoint->send(other, Lane::data, text(std::to_string(i))).or_throw();
+      }
+      for (int i = 0; i < 20; ++i) heard += hear(*endpoint, late(world)) + " ";
+      world.disk.put("heard", bytes_of(heard)).or_throw();
+      endpoint->send(other, Lane::data, text("bye")).or_throw();
+      hear(*endpoint, late(world));
+    });
+    std::string expected;
+    for (int i = 0; i < 20; ++i) expected += std::to_string(i) + " ";
+    EXPECT_EQ(run.left("w0", "heard"), expected);
+    EXPECT_EQ(run.left("w1", "heard"), expected);
+  }
+}
+
 // 256 MiB are under way when a control message is sent: it arrives first.
 TEST(Process, ControlOvertakesABulkMessageThatIsUnderWay) {
   LocalRun run(2);
