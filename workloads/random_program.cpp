@@ -25,7 +25,7 @@ class Frame {
       case Op::in_place: return write_in_place(x, y, leaf(instruction));
       case Op::split: {
         const auto rows = x.split(2);
-        return push(at::cat({rows[2], rows[0], rows[1]}) - y);
+        return push(at::cat(Tensors{rows[2], rows[0], rows[1]}) - y);
       }
       case Op::detach: return push(x.detach());
       case Op::call: return call(instruction, x, y);
@@ -38,7 +38,7 @@ class Frame {
   }
 
   Tensors results(std::uint32_t count) {
-    Tensors results{at::tanh(pick(0) + pick(1) * machine_.leaf(0))};
+    Tensors results{(pick(0) + pick(1) * machine_.leaf(0)).tanh()};
     if (count > 1) results.push_back(pool_.back());
     if (count > 2) results.push_back(results[0]);  // the same tensor twice in one message
     return results;

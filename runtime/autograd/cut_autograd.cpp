@@ -30,13 +30,6 @@ void CutAutograd::attach(rpc::Agent& agent) {
       world_.tasks.spawn("backward passes", Duty::background, [this] { execute_all(); });
 }
 
-template <class M>
-void CutAutograd::post(WorkerId to, const M& message, Lane lane) {
-  Message wire{M::kKind, {}, {}};
-  encode(message, wire.header);
-  agent_->post(to, lane, std::move(wire));
-}
-
 std::size_t CutAutograd::live_passes() const {
   std::size_t live = 0;
   for (const auto& [id, share] : shares_) live += share->core.live_passes();

@@ -57,7 +57,11 @@ class CutAutograd final : public Autograd {
   void on_open_answer(const Address& from, const Message& message);
   void on_lost(WorkerId worker, const std::string& why);
   template <class M>
-  void post(WorkerId to, const M& message, Lane lane = Lane::control);
+  void post(WorkerId to, const M& message) {
+    Message wire{M::kKind, {}, {}};
+    encode(message, wire.header);
+    agent_->post(to, Lane::control, std::move(wire));
+  }
 
   // backward.cpp: the initiator's side
   void wait_for_turn(Share& share, PassId pass, Time deadline);

@@ -47,6 +47,14 @@ void cut_receive(std::span<at::Tensor> tensors, const std::vector<bool>& require
   }
 }
 
+void cut_identity(std::span<const at::Tensor> tensors, std::span<at::Tensor> crossed) {
+  const auto node = node_behind<CutNode>(tensors);
+  if (!node) return;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (needs_gradient(tensors[i])) torch::autograd::create_gradient_edge(crossed[i], node);
+  }
+}
+
 std::vector<at::Tensor> cut_identity(std::span<const at::Tensor> tensors, Handover handover) {
   const auto node = node_behind<CutNode>(tensors);
   std::vector<at::Tensor> crossed;
@@ -58,6 +66,8 @@ std::vector<at::Tensor> cut_identity(std::span<const at::Tensor> tensors, Handov
   }
   return crossed;
 }
+
+bool is_cut(const torch::autograd::Node& node) { return typeid(node) == typeid(CutNode); }
 
 PairId pair_of(const SendNode& node) { return node.pair(); }
 

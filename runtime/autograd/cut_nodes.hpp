@@ -55,6 +55,9 @@ enum class Handover { alias, clone };
 std::vector<at::Tensor> cut_identity(std::span<const at::Tensor> tensors,
                                      Handover handover = Handover::alias);
 
+/// The same for `crossed`: the values of `tensors`, without history, as they come out of a message.
+void cut_identity(std::span<const at::Tensor> tensors, std::span<at::Tensor> crossed);
+
 /// Whether `node` is the identity node of a message.
 bool is_cut(const torch::autograd::Node& node);
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "runtime/autograd/cut_nodes.hpp"
+#include "runtime/rpc/tensors.hpp"
 
 namespace rehearse::autograd {
 namespace {
@@ -147,11 +148,18 @@ Status UncutAutograd::join(const rpc::Place& place, std::uint16_t) {
   return {};
 }
 
+// Through the same codec as a message: the layout of a tensor decides which way BLAS takes, and a
+// copy keeps what either side writes later from the other. Without a context nothing stays connected.
 std::vector<at::Tensor> UncutAutograd::in_place(std::uint16_t, const std::vector<at::Tensor>& tensors) {
-  // A copy, as over a wire: what either side writes later, the other does not see. Without a context
-  // nothing stays connected.
-  const c10::AutoGradMode mode(at::GradMode::is_enabled() && places_.current().context != 0);
-  return cut_identity(tensors, Handover::clone);
+  Bytes header;
+  Writer writer(header);
+  std::vector<Payload> payloads;
+  rpc::pack_tensors(tensors, writer, payloads).or_throw();
+  Reader reader(header);
+  std::size_t next_payload = 0;
+  auto crossed = rpc::unpack_tensors(reader, payloads, next_payload).or_throw();
+  if (places_.current().context != 0) cut_identity(tensors, crossed);
+  return crossed;
 }
 
 void UncutAutograd::entered(const rpc::Place& place) {

@@ -40,8 +40,10 @@ class Writer {
 
  private:
   void append(const void* data, std::size_t size) {
-    const auto* first = static_cast<const std::byte*>(data);
-    to_.insert(to_.end(), first, first + size);
+    if (size == 0) return;
+    const std::size_t end = to_.size();
+    to_.resize(end + size);
+    std::memcpy(to_.data() + end, data, size);
   }
 
   Bytes& to_;

@@ -13,7 +13,9 @@
 namespace rehearse::fiber {
 namespace {
 
-// Set only while `unwind` runs: a terminate handler takes no argument.
+// Set only while `unwind` runs.
+// tidy: mutable-static: a terminate handler takes no argument
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 thread_local Scheduler* unwinds_ = nullptr;
 
 // A fiber that is destroyed unwinds its stack; an abandoned one must not.

@@ -30,9 +30,10 @@ void HandlerState::run(const Place& place, bool grad_enabled, const std::functio
 void HandlerState::run_in_place(TaskId task, const Place& place, std::uint64_t salt,
                                 const std::function<void()>& body) {
   struct Restore {
+    // tidy: banned-name: the calling task's own generator is what stands there
     at::Generator generator = at::detail::getDefaultCPUGenerator();
     at::Tensor state = generator.get_state();
-    ~Restore() { at::Generator(at::detail::getDefaultCPUGenerator()).set_state(state); }
+    ~Restore() { generator.set_state(state); }
   } restore;
   PlaceScope scope(places_, place);
   seed(task, place, salt);

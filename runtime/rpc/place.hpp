@@ -59,6 +59,9 @@ class Places final : public SwitchHook {
   /// The running task goes on at `place`; returns where it was.
   Place replace(Place place);
 
+  /// For the task that runs while this hook is added.
+  void adopt(TaskId running) { resumed(running); }
+
   void spawned(TaskId parent, TaskId child) override;
   void resumed(TaskId task) override;
   void suspended(TaskId task) override;

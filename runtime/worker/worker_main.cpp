@@ -42,6 +42,7 @@ const Workload& workload_of(const Program& program, const JobSpec& job) {
 void adopt(World& world, rpc::TorchTaskState& torch, rpc::Places& places) {
   world.tasks.add_hook(places);
   world.tasks.add_hook(torch);
+  places.adopt(world.tasks.current());
   torch.adopt(world.tasks.current());
   torch.set_seed(world.tasks.current(), Hash64()
                                             .add(world.self.seed)

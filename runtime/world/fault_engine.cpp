@@ -38,7 +38,8 @@ bool concerns(const std::vector<MessageKind>& kinds, MessageKind kind) {
 
 Duration up_to(Random& random, Duration most) {
   if (most <= Duration::zero()) return Duration::zero();
-  return Duration(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most.count()) + 1)));
+  return Duration(
+      static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most.count()) + 1)));
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ struct Occurrence {
 
 /// What fires now, for the world to carry out.
 struct Firing {
-  std::size_t fault = 0;    ///< place in the plan
-  std::vector<int> kills;   ///< ranks; empty for delay and reorder
+  std::size_t fault = 0;   ///< place in the plan
+  std::vector<int> kills;  ///< ranks; empty for delay and reorder
   SeenAs seen_as = SeenAs::reset;
 };
 
