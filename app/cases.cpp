@@ -19,7 +19,8 @@ std::string shell_quoted(const std::string& text) {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
   if (!text.empty() && text.find_first_not_of(kHarmless) == std::string::npos) return text;
   std::string quoted = "'";
-  for (const char letter : text) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  for (const char letter : text)
+    quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
   return quoted + "'";
 }
 
@@ -58,9 +59,10 @@ std::string refuse_world(const std::vector<LoadedScenario>& files, const RunOpti
     if (has_world(file.scenario, *options.world)) continue;
     std::vector<std::string_view> names;
     for (const WorldKind world : file.scenario.worlds) names.push_back(harness::name(world));
-    return fmt::format("{}: does not name the world \"{}\", expected one of its worlds ({}), or "
-                       "--force",
-                       file.file, harness::name(*options.world), fmt::join(names, ", "));
+    return fmt::format(
+        "{}: does not name the world \"{}\", expected one of its worlds ({}), or "
+        "--force",
+        file.file, harness::name(*options.world), fmt::join(names, ", "));
   }
   return {};
 }

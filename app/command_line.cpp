@@ -33,15 +33,19 @@ void add_run(CLI::App& app, CommandLine& line, RawRun& raw) {
       ->required();
   run->add_option("--world", raw.world, "sim, memory or processes (default: each of the file's)");
   run->add_option("--seed", raw.seed, "instead of the file's; `random` draws one and reports it");
-  run->add_option("--repeat", options.repeat, "run each case N times; with `--seed random`, another "
-                                              "seed each time")
+  run->add_option("--repeat", options.repeat,
+                  "run each case N times; with `--seed random`, another "
+                  "seed each time")
       ->check(CLI::Range(1, 1'000'000));
-  run->add_option("--set", options.overrides, "override a value of the file by its dotted name: "
-                                              "KEY=VALUE, e.g. fault.worker-dies.when.step=6")
+  run->add_option("--set", options.overrides,
+                  "override a value of the file by its dotted name: "
+                  "KEY=VALUE, e.g. fault.worker-dies.when.step=6")
       ->take_all()
       ->expected(1)
       ->allow_extra_args(false);
-  run->add_option("--json", options.json, "write the report to this file; - is standard output");
+  run->add_option("--json", options.json,
+                  "write the report to this file, and each scenario as it was run beside it; "
+                  "- is standard output");
   run->add_flag("--check-determinism", options.check_determinism,
                 "run each case twice, with another memory layout, and compare every event");
   run->add_flag("--list", options.list, "print the cases and run nothing");
@@ -61,9 +65,11 @@ void add_others(CLI::App& app, CommandLine& line) {
   CLI::App* schema = app.add_subcommand("schema", "print the JSON Schema of scenario files");
   schema->add_option("WHAT", line.what, "scenario (default) or report");
   CLI::App* list = app.add_subcommand("list", "print stable names");
-  list->add_option("WHAT", line.what, fmt::format("{}", fmt::join(list_topics(), ", ")))->required();
+  list->add_option("WHAT", line.what, fmt::format("{}", fmt::join(list_topics(), ", ")))
+      ->required();
   list->add_flag("--json", line.json, "as JSON");
-  CLI::App* doctor = app.add_subcommand("doctor", "what is here, and what is missing costs");
+  CLI::App* doctor =
+      app.add_subcommand("doctor", "what was found here, and what the absence of the rest costs");
   doctor->add_flag("--json", line.json, "as JSON");
   app.add_subcommand("version", "print the version");
   // Launchers start workers by it; no user types it.
@@ -145,8 +151,8 @@ void refuse_extras(const CLI::App& command) {
 
 CommandLine refused(const std::string& program, const std::string& message) {
   CommandLine line;
-  line.text = fmt::format("{}: {} (`{} --help` lists commands and options)\n", program, message,
-                          program);
+  line.text =
+      fmt::format("{}: {} (`{} --help` lists commands and options)\n", program, message, program);
   line.exit_code = 2;
   return line;
 }
@@ -189,7 +195,8 @@ CommandLine parse_command_line(int argc, const char* const* argv, const std::str
   app.set_version_flag("--version", "", "the same as `version`");
   app.footer(
       "Exit codes: 0 passed, 1 failed, 2 bad input, 3 error of the harness, 4 not deterministic,\n"
-      "6 a fault never fired, 7 unrecoverable, 77 skipped, 124 timed out, 128+n ended by signal n.");
+      "6 a fault never fired, 7 unrecoverable, 77 skipped, 124 timed out, 128+n ended by signal "
+      "n.");
   try {
     return parse(app, argc, argv);
   } catch (const Refused& error) {

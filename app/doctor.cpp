@@ -15,8 +15,8 @@ std::vector<Finding> find_all(const Setup& setup) {
   std::vector<Finding> all = {{"compiler", compiler_text(), ""},
                               {"machine", machine_text(), ""},
                               {"libtorch", setup.identity.torch, "no scenario can be run"}};
-  for (const harness::WorldKind world : {harness::WorldKind::sim, harness::WorldKind::memory,
-                                         harness::WorldKind::processes}) {
+  for (const harness::WorldKind world :
+       {harness::WorldKind::sim, harness::WorldKind::memory, harness::WorldKind::processes}) {
     const auto missing = setup.runner.missing(world);
     all.push_back({fmt::format("world {}", harness::name(world)), missing ? "" : "can be run",
                    fmt::format("its scenarios are skipped: {}", missing.value_or(""))});

@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, 9> kCommands = {
     "check", "explore", "shrink", "replay", "diff", "negative", "launch", "init", "completion"};
 constexpr std::array<std::string_view, 10> kRunOptions = {
-    "--device", "--jobs", "--shard",   "--time-scale",  "--junit",
+    "--device", "--jobs",  "--shard",   "--time-scale",  "--junit",
     "--html",   "--trace", "--out-dir", "--annotations", "--fail-on-skip"};
 
 template <class Names>
@@ -27,7 +27,8 @@ bool is_later_command(std::string_view command) { return contains(kCommands, com
 bool is_later_run_option(std::string_view option) { return contains(kRunOptions, option); }
 
 std::string refuse_command(const std::string& command, const std::vector<std::string>& known) {
-  if (is_later_command(command)) return fmt::format("the command `{}` is not supported yet", command);
+  if (is_later_command(command))
+    return fmt::format("the command `{}` is not supported yet", command);
   return fmt::format("unknown command {}, did you mean `{}`? Expected {}",
                      harness::in_quotes(command), harness::nearest(command, known),
                      harness::one_of(known));

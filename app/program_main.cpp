@@ -1,9 +1,10 @@
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <torch/version.h>
 #include <unistd.h>
 
 #include <array>
-
-#include <ATen/Parallel.h>
-#include <torch/version.h>
+#include <cstdlib>
 
 #include "app/cli.hpp"
 #include "app/machine.hpp"
@@ -19,6 +20,12 @@ std::string own_executable(const char* fallback) {
   return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : fallback;
 }
 
+std::vector<cli::Finding> findings() {
+  return {{"SimGrid", REHEARSE_SIMGRID, "no world `sim`: networks cannot be simulated"},
+          {"CUDA in libtorch", at::hasCUDA() ? "built with it" : "",
+           "runs use the CPU only; the small libtorch of the set-up has none"}};
+}
+
 }  // namespace
 
 int Program::main(int argc, char** argv) {
@@ -27,7 +34,9 @@ int Program::main(int argc, char** argv) {
   if (const auto code = harness::run_hidden_command(argc, argv, *this)) return *code;
   harness::JobRunner runner(*this, own_executable(argv[0]));
   const harness::Catalogue catalogue = harness::catalogue_of(*this);
-  cli::Setup setup{runner, catalogue, {}, argv[0], {}, {}};
+  // A wrapper that starts this program tells what the user typed.
+  const char* typed = std::getenv("REHEARSE_COMMAND");
+  cli::Setup setup{runner, catalogue, {}, typed && *typed ? typed : argv[0], findings(), {}};
   setup.identity.program = name_;
   setup.identity.version = REHEARSE_VERSION;
   setup.identity.commit = REHEARSE_COMMIT;

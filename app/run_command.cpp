@@ -9,8 +9,10 @@
 #include <random>
 
 #include "app/cases.hpp"
+#include "app/expanded_files.hpp"
 #include "app/progress.hpp"
 #include "app/scenario_files.hpp"
+#include "app/stop_signals.hpp"
 #include "reports/report_file.hpp"
 #include "reports/summary.hpp"
 
@@ -21,6 +23,8 @@ using harness::Case;
 using harness::CaseResult;
 using harness::Verdict;
 
+constexpr int kSignalled = 128;  // as a shell tells it
+
 /// 48 bits: any JSON reader keeps them exact.
 std::uint64_t draw_seed() {
   std::random_device device;
@@ -28,8 +32,10 @@ std::uint64_t draw_seed() {
 }
 
 std::string now_utc() {
-  const auto now = std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
+  const auto now =
+      std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
 }
 
 CaseResult run_checked(const Case& run, const RunOptions& options, harness::Runner& runner) {
@@ -43,10 +49,14 @@ CaseResult run_checked(const Case& run, const RunOptions& options, harness::Runn
   }
 }
 
-CaseResult run_case(const Case& run, const RunOptions& options, const Setup& setup) {
+CaseResult run_case(const Case& run, const RunOptions& options, const Setup& setup,
+                    const StopSignals& signals) {
   const std::string started_at = now_utc();
   const auto begin = std::chrono::steady_clock::now();
   CaseResult result = run_checked(run, options, setup.runner);
+  if (const int signal = signals.pending()) {
+    result = harness::without_run(run, Verdict::harness_error, "stopped by " + signal_text(signal));
+  }
   result.run = run;
   result.started_at = started_at;
   result.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -59,14 +69,15 @@ bool stops(const CaseResult& result) {
 }
 
 std::vector<CaseResult> run_all(const std::vector<Case>& cases, const RunOptions& options,
-                                const Setup& setup, const Streams& streams) {
+                                const Setup& setup, const Streams& streams,
+                                const StopSignals& signals) {
   std::vector<CaseResult> results;
   Progress progress(streams.err, streams.progress);
   for (const Case& run : cases) {
     progress.show(fmt::format("[{}/{}] {} [{}]", results.size() + 1, cases.size(),
                               run.scenario.name, run.name()));
-    results.push_back(run_case(run, options, setup));
-    if (options.fail_fast && stops(results.back())) break;
+    results.push_back(run_case(run, options, setup, signals));
+    if (signals.pending() != 0 || (options.fail_fast && stops(results.back()))) break;
   }
   return results;
 }
@@ -83,7 +94,7 @@ int fail(const Streams& streams, const std::string& message, int code) {
 }
 
 /// Writes report and summary; the exit code of all.
-int tell(const std::vector<CaseResult>& results, const RunOptions& options, const Setup& setup,
+int tell(std::vector<CaseResult> results, const RunOptions& options, const Setup& setup,
          const Streams& streams) {
   std::vector<Verdict> verdicts;
   for (const CaseResult& result : results) verdicts.push_back(result.verdict);
@@ -92,13 +103,17 @@ int tell(const std::vector<CaseResult>& results, const RunOptions& options, cons
   (to_stdout ? streams.err : streams.out)
       << reports::summary(results, streams.colours && !to_stdout);
   if (options.json.empty()) return harness::exit_code(verdicts);
+  if (Status written = write_expanded(options.json, results); !written.ok()) {
+    return fail(streams, written.failure().message, kHarnessError);
+  }
   using Handler = nlohmann::ordered_json::error_handler_t;
   // Last lines of a worker's log may be anything; a report is UTF-8.
   const std::string text =
       reports::report(results, setup.identity).dump(2, ' ', false, Handler::replace) + '\n';
   if (to_stdout) {
     streams.out << text << std::flush;
-    if (!streams.out) return fail(streams, "cannot write the report to standard output", kHarnessError);
+    if (!streams.out)
+      return fail(streams, "cannot write the report to standard output", kHarnessError);
   } else if (Status written = reports::write_report(options.json, text); !written.ok()) {
     return fail(streams, written.failure().message, kHarnessError);
   }
@@ -111,8 +126,9 @@ int run_command(const RunOptions& options, const Setup& setup, const Streams& st
   const auto files = expand_paths(options.paths, options.filter);
   if (files.empty()) {
     const std::string which = options.filter.empty() ? "" : " that matches " + options.filter;
-    return fail(streams, fmt::format("no scenario file{}, expected *.toml in {}", which,
-                                     fmt::join(options.paths, ", ")),
+    return fail(streams,
+                fmt::format("no scenario file{}, expected *.toml in {}", which,
+                            fmt::join(options.paths, ", ")),
                 kBadInput);
   }
   const auto scenarios = load_all(files, options.overrides, setup.catalogue, streams.err);
@@ -128,7 +144,10 @@ int run_command(const RunOptions& options, const Setup& setup, const Streams& st
     const Status writable = reports::check_writable(options.json);
     if (!writable.ok()) return fail(streams, writable.failure().message, kHarnessError);
   }
-  return tell(run_all(cases, options, setup, streams), options, setup, streams);
+  const StopSignals signals;
+  const int code = tell(run_all(cases, options, setup, streams, signals), options, setup, streams);
+  const int signal = signals.pending();
+  return signal == 0 ? code : kSignalled + signal;
 }
 
 }  // namespace rehearse::cli

@@ -29,8 +29,7 @@ std::vector<std::string> files_below(const std::string& directory) {
 bool matches(const std::string& file, const std::string& filter) {
   if (filter.empty()) return true;
   const fs::path path(file);
-  for (const std::string& candidate :
-       {file, path.filename().string(), path.stem().string()}) {
+  for (const std::string& candidate : {file, path.filename().string(), path.stem().string()}) {
     if (::fnmatch(filter.c_str(), candidate.c_str(), 0) == 0) return true;
   }
   return false;

@@ -1,11 +1,10 @@
 // A call that goes back and forth between two workers, A to B to A to B …, to a given depth, with a
 // parameter used at each level on the way in and on the way out; several such chains at once.
 
-#include "workloads/tensor.hpp"
-
 #include <vector>
 
 #include "workloads/layers.hpp"
+#include "workloads/tensor.hpp"
 #include "workloads/workloads.hpp"
 
 namespace rehearse::workloads {
@@ -18,16 +17,15 @@ struct Link {
 
   Tensor& of(Worker& worker) {
     if (!parameter.defined()) {
-      parameter = uniform(worker.world().self.seed, "link" + std::to_string(worker.rank()), {6, 6}, 0.5)
-                      .set_requires_grad(true);
+      parameter =
+          uniform(worker.world().self.seed, "link" + std::to_string(worker.rank()), {6, 6}, 0.5)
+              .set_requires_grad(true);
     }
     return parameter;
   }
 };
 
-int other_end(const Worker& worker) {
-  return worker.world_size() == 1 ? 0 : 1 - worker.rank();
-}
+int other_end(const Worker& worker) { return worker.world_size() == 1 ? 0 : 1 - worker.rank(); }
 
 Tensor descend(Worker& worker, const Function<Tensor(Tensor, std::int64_t)>& next, Tensor x,
                std::int64_t depth) {
@@ -67,8 +65,9 @@ void add_call_chain(Program& program) {
                     dist_autograd::Context context(worker);
                     std::vector<Future<Tensor>> chains;
                     for (std::int64_t k = 0; k < width; ++k) {
-                      const Tensor x = uniform(worker.world().self.seed,
-                                               "x" + std::to_string(step) + "." + std::to_string(k), {6, 6}, 1);
+                      const Tensor x =
+                          uniform(worker.world().self.seed,
+                                  "x" + std::to_string(step) + "." + std::to_string(k), {6, 6}, 1);
                       chains.push_back(worker.rpc().async(other, chain, x, depth));
                     }
                     Tensor loss = at::zeros({});

@@ -1,11 +1,10 @@
 // One tensor goes to many workers through relays, and all results come together: fan-out, fan-in,
 // and several paths into one worker. One result is not used by the loss.
 
-#include "workloads/tensor.hpp"
-
 #include <vector>
 
 #include "workloads/layers.hpp"
+#include "workloads/tensor.hpp"
 #include "workloads/workloads.hpp"
 
 namespace rehearse::workloads {
@@ -18,8 +17,9 @@ struct Local {
 
   Tensor& of(Worker& worker) {
     if (!parameter.defined()) {
-      parameter = uniform(worker.world().self.seed, "fan" + std::to_string(worker.rank()), {4, 4}, 0.5)
-                      .set_requires_grad(true);
+      parameter =
+          uniform(worker.world().self.seed, "fan" + std::to_string(worker.rank()), {4, 4}, 0.5)
+              .set_requires_grad(true);
     }
     return parameter;
   }
@@ -35,7 +35,8 @@ void step_local(Worker& worker, ContextId context, bool last_step) {
   Tensor& parameter = worker.local<Local>().of(worker);
   Tensor gradient;
   // A worker that the context never reached has no share of it.
-  if (worker.current_context()) gradient = dist_autograd::get_gradients(worker, context, {parameter})[0];
+  if (worker.current_context())
+    gradient = dist_autograd::get_gradients(worker, context, {parameter})[0];
   at::NoGradGuard no_grad;
   if (gradient.defined()) parameter.sub_(gradient, kRate);
   if (last_step) worker.report_final_parameters({parameter});
@@ -46,14 +47,15 @@ void step_local(Worker& worker, ContextId context, bool last_step) {
 void add_fan_out(Program& program) {
   const auto at_leaf = program.function("fan_out.leaf", leaf);
   // A relay passes its tensor to two workers at once, and uses what comes back twice.
-  const auto at_relay = program.function("fan_out.relay", [at_leaf](Worker& worker, Tensor x, std::int64_t copy) {
-    const int next = (worker.rank() + 1) % worker.world_size();
-    const Tensor& parameter = worker.local<Local>().of(worker);
-    const Tensor mine = (x * parameter).sin();
-    const auto one = worker.rpc().async(next, at_leaf, mine, copy);
-    const auto two = worker.rpc().async(next, at_leaf, x, copy + 1);
-    return one.wait() * two.wait() + one.wait();
-  });
+  const auto at_relay =
+      program.function("fan_out.relay", [at_leaf](Worker& worker, Tensor x, std::int64_t copy) {
+        const int next = (worker.rank() + 1) % worker.world_size();
+        const Tensor& parameter = worker.local<Local>().of(worker);
+        const Tensor mine = (x * parameter).sin();
+        const auto one = worker.rpc().async(next, at_leaf, mine, copy);
+        const auto two = worker.rpc().async(next, at_leaf, x, copy + 1);
+        return one.wait() * two.wait() + one.wait();
+      });
   const auto step_one = program.function("fan_out.step", step_local);
 
   program
@@ -66,7 +68,8 @@ void add_fan_out(Program& program) {
                   for (std::int64_t step = 0; step < worker.steps(); ++step) {
                     worker.step(step);
                     dist_autograd::Context context(worker);
-                    const Tensor x = uniform(worker.world().self.seed, "x" + std::to_string(step), {4, 4}, 1);
+                    const Tensor x =
+                        uniform(worker.world().self.seed, "x" + std::to_string(step), {4, 4}, 1);
                     const Tensor start = (x * parameter).tanh();
                     std::vector<Future<Tensor>> results;
                     for (std::int64_t k = 0; k < copies; ++k) {

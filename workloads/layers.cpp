@@ -1,11 +1,10 @@
 #include "workloads/layers.hpp"
 
-#include "workloads/tensor.hpp"
-
 #include <cmath>
 #include <string>
 
 #include "runtime/base/random.hpp"
+#include "workloads/tensor.hpp"
 
 namespace rehearse::workloads {
 
@@ -29,14 +28,16 @@ void Layer::step(const std::vector<at::Tensor>& gradients, double rate) {
   if (gradients[1].defined()) bias.sub_(gradients[1], rate);
 }
 
-Layer make_layer(std::uint64_t seed, std::int64_t index, std::int64_t in, std::int64_t out, bool last) {
+Layer make_layer(std::uint64_t seed, std::int64_t index, std::int64_t in, std::int64_t out,
+                 bool last) {
   const std::string name = "layer" + std::to_string(index);
   const double bound = 1.0 / std::sqrt(static_cast<double>(in));
   return {uniform(seed, name + ".weight", {in, out}, bound).set_requires_grad(true),
           uniform(seed, name + ".bias", {out}, bound).set_requires_grad(true), last};
 }
 
-Layer make_model_layer(std::uint64_t seed, std::int64_t index, std::int64_t layers, std::int64_t hidden) {
+Layer make_model_layer(std::uint64_t seed, std::int64_t index, std::int64_t layers,
+                       std::int64_t hidden) {
   const bool last = index == layers - 1;
   return make_layer(seed, index, index == 0 ? kInputs : hidden, last ? 1 : hidden, last);
 }

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <string_view>
 #include <vector>
-
-#include <ATen/core/Tensor.h>
 
 /// What the workloads compute with: dense layers whose values depend on a seed and a name alone, so
 /// that every world, and plain single-process code, starts from the same bits.
@@ -26,12 +26,14 @@ struct Layer {
   std::vector<at::Tensor> parameters() const { return {weight, bias}; }
 };
 
-Layer make_layer(std::uint64_t seed, std::int64_t index, std::int64_t in, std::int64_t out, bool last);
+Layer make_layer(std::uint64_t seed, std::int64_t index, std::int64_t in, std::int64_t out,
+                 bool last);
 
-/// Layer `index` of a model that takes `kInputs` features, has `layers` layers of `hidden` units and
-/// gives one number.
+/// Layer `index` of a model that takes `kInputs` features, has `layers` layers of `hidden` units
+/// and gives one number.
 inline constexpr std::int64_t kInputs = 10;
-Layer make_model_layer(std::uint64_t seed, std::int64_t index, std::int64_t layers, std::int64_t hidden);
+Layer make_model_layer(std::uint64_t seed, std::int64_t index, std::int64_t layers,
+                       std::int64_t hidden);
 
 /// A regression problem: `inputs` (batch x kInputs) and `targets` (batch x 1) of one step and part.
 struct Batch {

@@ -1,12 +1,11 @@
-// A model cut into stages, one a worker: activations travel from stage to stage by nested calls, and
-// gradients back. Rank 0 drives; each stage takes its own SGD step.
-
-#include "workloads/tensor.hpp"
+// A model cut into stages, one a worker: activations travel from stage to stage by nested calls,
+// and gradients back. Rank 0 drives; each stage takes its own SGD step.
 
 #include <optional>
 #include <vector>
 
 #include "workloads/layers.hpp"
+#include "workloads/tensor.hpp"
 #include "workloads/workloads.hpp"
 
 namespace rehearse::workloads {
@@ -45,7 +44,8 @@ void step_stage(Worker& worker, ContextId context, bool last_step) {
 
 void add_model_parallel(Program& program) {
   const Function<Tensor(Tensor)> forward("model_parallel.forward");
-  program.function(forward.name(), [forward](Worker& worker, Tensor x) { return run_from(worker, forward, x); });
+  program.function(forward.name(),
+                   [forward](Worker& worker, Tensor x) { return run_from(worker, forward, x); });
   const auto step_one = program.function("model_parallel.step", step_stage);
 
   program
@@ -62,7 +62,8 @@ void add_model_parallel(Program& program) {
                     context.backward(mean_squared_error(y, batch.targets));
                     std::vector<Future<void>> steps;
                     for (int stage = 0; stage < stages; ++stage) {
-                      steps.push_back(worker.rpc().async(stage, step_one, context.id(), step + 1 == worker.steps()));
+                      steps.push_back(worker.rpc().async(stage, step_one, context.id(),
+                                                         step + 1 == worker.steps()));
                     }
                     for (const auto& future : steps) future.wait();
                   }

@@ -2,13 +2,12 @@
 // Every step is synchronous: servers wait for all trainers, add their gradients in the order of the
 // trainers, and take one SGD step.
 
-#include "workloads/tensor.hpp"
-
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "workloads/layers.hpp"
+#include "workloads/tensor.hpp"
 #include "workloads/workloads.hpp"
 
 namespace rehearse::workloads {
@@ -20,8 +19,10 @@ struct Shape {
   std::int64_t servers, trainers, hidden, layers, batch;
 
   explicit Shape(const Options& options)
-      : servers(options.integer("servers")), trainers(options.integer("trainers")),
-        hidden(options.integer("hidden")), layers(options.integer("layers")),
+      : servers(options.integer("servers")),
+        trainers(options.integer("trainers")),
+        hidden(options.integer("hidden")),
+        layers(options.integer("layers")),
         batch(options.integer("batch")) {}
   int server_of(std::int64_t layer) const { return static_cast<int>(layer % servers); }
 };
@@ -29,15 +30,16 @@ struct Shape {
 // One server's share of the model.
 struct Server {
   std::map<std::int64_t, Layer> layers;
-  std::map<std::int64_t, ContextId> arrived;             // trainer -> its context of this step
-  std::vector<Promise<void>> waiting;                    // trainers that wait for the others
+  std::map<std::int64_t, ContextId> arrived;  // trainer -> its context of this step
+  std::vector<Promise<void>> waiting;         // trainers that wait for the others
 
   Layer& layer(Worker& worker, std::int64_t index) {
     const auto found = layers.find(index);
     if (found != layers.end()) return found->second;
     const Shape shape(worker.options());
     const std::uint64_t seed = worker.world().self.seed;
-    return layers.emplace(index, make_model_layer(seed, index, shape.layers, shape.hidden)).first->second;
+    return layers.emplace(index, make_model_layer(seed, index, shape.layers, shape.hidden))
+        .first->second;
   }
 };
 
@@ -98,7 +100,8 @@ void add_parameter_server(Program& program) {
                     for (std::int64_t step = 0; step < worker.steps(); ++step) {
                       worker.step(step);
                       dist_autograd::Context context(worker);
-                      const Batch batch = make_batch(worker.world().self.seed, step, trainer, shape.batch);
+                      const Batch batch =
+                          make_batch(worker.world().self.seed, step, trainer, shape.batch);
                       Tensor x = batch.inputs;
                       for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
                         x = worker.rpc().call(shape.server_of(layer), layer_forward, layer, x);
@@ -106,7 +109,8 @@ void add_parameter_server(Program& program) {
                       context.backward(mean_squared_error(x, batch.targets));
                       std::vector<Future<void>> done;
                       for (int server = 0; server < shape.servers; ++server) {
-                        done.push_back(worker.rpc().async(server, step_done, step, trainer, context.id()));
+                        done.push_back(
+                            worker.rpc().async(server, step_done, step, trainer, context.id()));
                       }
                       for (const auto& future : done) future.wait();
                     }

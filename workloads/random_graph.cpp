@@ -1,11 +1,10 @@
 // A random program over the workers, another one each step, drawn from the seed.
 
-#include "workloads/tensor.hpp"
-
 #include <vector>
 
 #include "workloads/layers.hpp"
 #include "workloads/random_program.hpp"
+#include "workloads/tensor.hpp"
 #include "workloads/workloads.hpp"
 
 namespace rehearse::workloads {
@@ -23,8 +22,8 @@ struct Leaves {
 
   const std::vector<Tensor>& of(Worker& worker) {
     for (std::uint32_t i = 0; i < kLeaves && tensors.size() < kLeaves; ++i) {
-      tensors.push_back(make_leaf(worker.world().self.seed, static_cast<std::uint32_t>(worker.rank()), i,
-                                  dtype_of(worker)));
+      tensors.push_back(make_leaf(worker.world().self.seed,
+                                  static_cast<std::uint32_t>(worker.rank()), i, dtype_of(worker)));
     }
     return tensors;
   }
@@ -36,9 +35,12 @@ class WorkerMachine final : public Machine {
   WorkerMachine(Worker& worker, const RunRoutine& routine, std::int64_t workers)
       : worker_(worker), routine_(routine), workers_(static_cast<std::uint32_t>(workers)) {}
 
-  Tensor leaf(std::uint32_t index) override { return worker_.local<Leaves>().of(worker_)[index % kLeaves]; }
+  Tensor leaf(std::uint32_t index) override {
+    return worker_.local<Leaves>().of(worker_)[index % kLeaves];
+  }
   std::size_t call(std::uint32_t worker, const Routine& body, const Tensors& arguments) override {
-    calls_.push_back(worker_.rpc().async(static_cast<int>(worker % workers_), routine_, encode(body), arguments));
+    calls_.push_back(worker_.rpc().async(static_cast<int>(worker % workers_), routine_,
+                                         encode(body), arguments));
     return calls_.size() - 1;
   }
   Tensors wait(std::size_t call) override { return calls_.at(call).wait(); }
@@ -70,10 +72,11 @@ void step_leaves(Worker& worker, ContextId context, bool last_step) {
 
 void add_random_graph(Program& program) {
   const RunRoutine routine("random_graph.run");
-  program.function(routine.name(), [routine](Worker& worker, std::string text, std::vector<Tensor> arguments) {
-    WorkerMachine machine(worker, routine, workers_used(worker));
-    return run(machine, decode_routine(text), arguments);
-  });
+  program.function(routine.name(),
+                   [routine](Worker& worker, std::string text, std::vector<Tensor> arguments) {
+                     WorkerMachine machine(worker, routine, workers_used(worker));
+                     return run(machine, decode_routine(text), arguments);
+                   });
   const auto step_one = program.function("random_graph.step", step_leaves);
 
   program
@@ -84,8 +87,10 @@ void add_random_graph(Program& program) {
                   const std::int64_t workers = workers_used(worker);
                   for (std::int64_t step = 0; step < worker.steps(); ++step) {
                     worker.step(step);
-                    Random random = Random(worker.world().self.seed).split("program" + std::to_string(step));
-                    const Routine root = draw_routine(random, nodes, static_cast<std::uint32_t>(workers));
+                    Random random =
+                        Random(worker.world().self.seed).split("program" + std::to_string(step));
+                    const Routine root =
+                        draw_routine(random, nodes, static_cast<std::uint32_t>(workers));
                     dist_autograd::Context context(worker);
                     WorkerMachine machine(worker, routine, workers);
                     const Losses losses = run_root(machine, root);

@@ -1,11 +1,10 @@
 #include "workloads/random_program.hpp"
 
-#include "workloads/tensor.hpp"
-
 #include <algorithm>
 #include <string>
 
 #include "workloads/layers.hpp"
+#include "workloads/tensor.hpp"
 
 namespace rehearse::workloads {
 namespace {
@@ -20,16 +19,22 @@ class Frame {
   void step(const Instruction& instruction) {
     const at::Tensor x = pick(instruction.a), y = pick(instruction.b);
     switch (instruction.op) {
-      case Op::matmul: return push((x.mm(leaf(instruction)) + leaf(instruction)).tanh());
-      case Op::mix: return push((x * leaf(instruction)).sin() + y * leaf(instruction));
-      case Op::in_place: return write_in_place(x, y, leaf(instruction));
+      case Op::matmul:
+        return push((x.mm(leaf(instruction)) + leaf(instruction)).tanh());
+      case Op::mix:
+        return push((x * leaf(instruction)).sin() + y * leaf(instruction));
+      case Op::in_place:
+        return write_in_place(x, y, leaf(instruction));
       case Op::split: {
         const auto rows = x.split(2);
         return push(at::cat(Tensors{rows[2], rows[0], rows[1]}) - y);
       }
-      case Op::detach: return push(x.detach());
-      case Op::call: return call(instruction, x, y);
-      case Op::wait: return wait(instruction);
+      case Op::detach:
+        return push(x.detach());
+      case Op::call:
+        return call(instruction, x, y);
+      case Op::wait:
+        return wait(instruction);
     }
   }
 
@@ -87,11 +92,15 @@ class Frame {
   std::vector<std::size_t> open_;  // calls that are to be waited for
 };
 
-Instruction draw_instruction(Random& random, std::uint32_t& nodes, std::uint32_t workers, int depth) {
+Instruction draw_instruction(Random& random, std::uint32_t& nodes, std::uint32_t workers,
+                             int depth) {
   Instruction drawn;
   // Calls and waits are half of a program, where calls may nest.
   const std::uint64_t kind = random.below(10);
-  drawn.op = kind < 5 ? static_cast<Op>(random.below(4)) : kind < 8 ? Op::call : kind < 9 ? Op::wait : Op::mix;
+  drawn.op = kind < 5   ? static_cast<Op>(random.below(4))
+             : kind < 8 ? Op::call
+             : kind < 9 ? Op::wait
+                        : Op::mix;
   if (random.below(40) == 0) drawn.op = Op::detach;
   if (drawn.op == Op::call && depth == 0) drawn.op = Op::matmul;
   drawn.a = static_cast<std::uint32_t>(random.below(5));
@@ -103,7 +112,8 @@ Instruction draw_instruction(Random& random, std::uint32_t& nodes, std::uint32_t
   drawn.wait_at_once = random.below(3) == 0;
   drawn.unused = !drawn.wait_at_once && random.below(6) == 0;
   drawn.no_grad = random.below(16) == 0;
-  const auto share = 1 + static_cast<std::uint32_t>(random.below(std::max<std::uint32_t>(nodes / 2, 1)));
+  const auto share =
+      1 + static_cast<std::uint32_t>(random.below(std::max<std::uint32_t>(nodes / 2, 1)));
   nodes -= std::min(nodes, share);
   drawn.body = std::make_shared<const Routine>(draw_routine(random, share, workers, depth - 1));
   return drawn;
@@ -141,7 +151,8 @@ Routine draw_routine(Random& random, std::uint32_t nodes, std::uint32_t workers,
   return routine;
 }
 
-at::Tensor make_leaf(std::uint64_t seed, std::uint32_t worker, std::uint32_t index, at::ScalarType dtype) {
+at::Tensor make_leaf(std::uint64_t seed, std::uint32_t worker, std::uint32_t index,
+                     at::ScalarType dtype) {
   const std::string name = "leaf" + std::to_string(worker) + "." + std::to_string(index);
   return uniform(seed, name, {kSide, kSide}, 0.6, dtype).set_requires_grad(true);
 }
@@ -149,11 +160,13 @@ at::Tensor make_leaf(std::uint64_t seed, std::uint32_t worker, std::uint32_t ind
 PlainMachine::PlainMachine(std::uint64_t seed, std::uint32_t workers, at::ScalarType dtype)
     : workers_(workers) {
   for (std::uint32_t worker = 0; worker < workers; ++worker) {
-    for (std::uint32_t i = 0; i < kLeaves; ++i) leaves_.push_back(make_leaf(seed, worker, i, dtype));
+    for (std::uint32_t i = 0; i < kLeaves; ++i)
+      leaves_.push_back(make_leaf(seed, worker, i, dtype));
   }
 }
 
-std::size_t PlainMachine::call(std::uint32_t worker, const Routine& body, const Tensors& arguments) {
+std::size_t PlainMachine::call(std::uint32_t worker, const Routine& body,
+                               const Tensors& arguments) {
   const std::uint32_t caller = std::exchange(self_, worker % workers_);
   Tensors results = run(*this, body, arguments);
   self_ = caller;

@@ -1,12 +1,12 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <ATen/core/Tensor.h>
 
 #include "runtime/base/random.hpp"
 
@@ -32,13 +32,13 @@ inline constexpr int kOps = 7;
 struct Instruction {
   Op op{};
   std::uint32_t a = 0, b = 0;
-  std::uint32_t leaf = 0;                ///< which leaf of the worker
-  std::uint32_t worker = 0;              ///< of a call, modulo the number of workers
-  std::uint32_t arguments = 1;           ///< of a call: 1 to 3
-  bool wait_at_once = false;             ///< of a call
-  bool unused = false;                   ///< of a call: nobody ever waits for it
-  bool no_grad = false;                  ///< of a call: made under no_grad
-  std::shared_ptr<const Routine> body;   ///< of a call
+  std::uint32_t leaf = 0;               ///< which leaf of the worker
+  std::uint32_t worker = 0;             ///< of a call, modulo the number of workers
+  std::uint32_t arguments = 1;          ///< of a call: 1 to 3
+  bool wait_at_once = false;            ///< of a call
+  bool unused = false;                  ///< of a call: nobody ever waits for it
+  bool no_grad = false;                 ///< of a call: made under no_grad
+  std::shared_ptr<const Routine> body;  ///< of a call
 };
 
 /// What a handler runs. It returns 1 to 3 tensors.
@@ -76,13 +76,16 @@ Losses run_root(Machine& machine, const Routine& routine);
 Routine draw_routine(Random& random, std::uint32_t nodes, std::uint32_t workers, int depth = 4);
 
 /// A worker's leaf, from the job's seed.
-at::Tensor make_leaf(std::uint64_t seed, std::uint32_t worker, std::uint32_t index, at::ScalarType dtype);
+at::Tensor make_leaf(std::uint64_t seed, std::uint32_t worker, std::uint32_t index,
+                     at::ScalarType dtype);
 
 /// The same program on one machine without any cut: a call runs its body at once.
 class PlainMachine final : public Machine {
  public:
   PlainMachine(std::uint64_t seed, std::uint32_t workers, at::ScalarType dtype);
-  at::Tensor leaf(std::uint32_t index) override { return leaves_.at(self_ * kLeaves + index % kLeaves); }
+  at::Tensor leaf(std::uint32_t index) override {
+    return leaves_.at(self_ * kLeaves + index % kLeaves);
+  }
   std::size_t call(std::uint32_t worker, const Routine& body, const Tensors& arguments) override;
   Tensors wait(std::size_t call) override { return results_.at(call); }
   const Tensors& leaves() const { return leaves_; }  ///< of all workers, worker by worker

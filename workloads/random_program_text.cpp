@@ -1,6 +1,6 @@
-#include <array>
-
 #include <fmt/format.h>
+
+#include <array>
 
 #include "runtime/base/codec.hpp"
 #include "runtime/base/error.hpp"
@@ -9,7 +9,8 @@
 namespace rehearse::workloads {
 namespace {
 
-constexpr std::array<const char*, kOps> kNames = {"matmul", "mix", "in_place", "split", "detach", "call", "wait"};
+constexpr std::array<const char*, kOps> kNames = {"matmul", "mix",  "in_place", "split",
+                                                  "detach", "call", "wait"};
 constexpr int kDepthMax = 64;
 
 void put(Writer& to, const Routine& routine) {
@@ -33,8 +34,10 @@ Routine get(Reader& from, int depth) {
   for (std::size_t i = 0; i < count && !from.failed(); ++i) {
     Instruction one;
     one.op = from.get<Op>();
-    for (std::uint32_t* field : {&one.a, &one.b, &one.leaf}) *field = static_cast<std::uint32_t>(from.get_varint());
-    if (static_cast<int>(one.op) >= kOps || depth > kDepthMax) throw Error(Code::corrupt, "no such instruction");
+    for (std::uint32_t* field : {&one.a, &one.b, &one.leaf})
+      *field = static_cast<std::uint32_t>(from.get_varint());
+    if (static_cast<int>(one.op) >= kOps || depth > kDepthMax)
+      throw Error(Code::corrupt, "no such instruction");
     if (one.op == Op::call) {
       one.worker = static_cast<std::uint32_t>(from.get_varint());
       one.arguments = static_cast<std::uint32_t>(from.get_varint());
@@ -62,15 +65,16 @@ Routine decode_routine(std::string_view text) {
   const Bytes bytes = bytes_of(text);
   Reader from(bytes);
   Routine routine = get(from, 0);
-  if (from.failed() || from.left() != 0) throw Error(Code::corrupt, "a random program is cut short");
+  if (from.failed() || from.left() != 0)
+    throw Error(Code::corrupt, "a random program is cut short");
   return routine;
 }
 
 std::string to_text(const Routine& routine, int indent) {
   std::string text;
   for (const auto& one : routine.instructions) {
-    text += fmt::format("{:{}}{} x={} y={} leaf={}", "", 2 * indent, kNames[static_cast<std::size_t>(one.op)],
-                        one.a, one.b, one.leaf);
+    text += fmt::format("{:{}}{} x={} y={} leaf={}", "", 2 * indent,
+                        kNames[static_cast<std::size_t>(one.op)], one.a, one.b, one.leaf);
     if (one.op == Op::call) {
       text += fmt::format(" worker={} arguments={}{}{}{}", one.worker, one.arguments,
                           one.wait_at_once ? " wait" : "", one.unused ? " unused" : "",

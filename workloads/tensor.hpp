@@ -1,6 +1,7 @@
 #pragma once
 
-// What the workloads need of torch, as narrow as it comes: torch/torch.h costs half a minute a file.
+// What the workloads need of torch, as narrow as it comes: torch/torch.h costs half a minute a
+// file.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>

@@ -18,8 +18,9 @@ struct Apart {
 };
 
 /// Waits for it, at most `timeout` of wall time; then the process is ended and the outcome is
-/// `timed_out`. Fails with `cannot_start`, or `remote_exception` if the process died or threw,
-/// saying how. REQUIRES: this process has one thread.
+/// `timed_out`. Fails with `cannot_start`, with `stopped` (the process is ended) if SIGINT or
+/// SIGTERM is blocked in this process and pending, or with `remote_exception` if the process died
+/// or threw, saying how. REQUIRES: this process has one thread.
 Result<RunOutcome> run_apart(const Apart& apart, Duration timeout);
 
 /// What the other side of `command` does.

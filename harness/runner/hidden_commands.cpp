@@ -1,10 +1,10 @@
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "harness/parse.hpp"
 #include "harness/runner/apart.hpp"
@@ -33,7 +33,8 @@ int run_worker_command(const std::vector<std::string>& words, const Program& pro
     return 2;
   }
   const JobSpec job = job_from(words[2]);
-  return real::run_spawned_worker(number<int>(words[4]), [&](World& world) { worker_main(world, program, job); });
+  return real::run_spawned_worker(number<int>(words[4]),
+                                  [&](World& world) { worker_main(world, program, job); });
 }
 
 // replica FILE WORLD SEED [KEY=VALUE]... DESCRIPTOR

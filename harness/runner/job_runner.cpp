@@ -1,14 +1,15 @@
 #include "harness/runner/job_runner.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <filesystem>
 
-#include <fmt/format.h>
-
 #include "harness/runner/apart.hpp"
 #include "harness/runner/job_text.hpp"
 #include "harness/runner/run_directory.hpp"
+#include "harness/runner/torch_cost.hpp"
+#include "harness/runner/wall_time.hpp"
 #include "harness/verdict.hpp"
 #include "runtime/real/launcher.hpp"
 #include "runtime/virtual/constant_physics.hpp"
@@ -24,6 +25,9 @@ namespace {
 // Longest a job of processes may take where nobody says: a hang is a failure, not a wait.
 constexpr Duration kProcessesTimeLimit = std::chrono::seconds(300);
 constexpr std::int64_t kBitsPerByte = 8;
+// A run in virtual time ends by itself when its wall time is up, and says who waits for whom. One
+// that computes on and on is ended from outside, so much later.
+constexpr Duration kTimeToSayWhy = std::chrono::seconds(1);
 
 Limits limits_of(const Case&) {
   Limits limits;
@@ -40,18 +44,24 @@ virtual_world::ConstantPhysicsOptions constant_physics(const Cluster& cluster) {
   return options;
 }
 
-RunOutcome run_job(const Case& run, const Program& program, virtual_world::Physics& physics, bool uncut,
-                   bool keep_events) {
+RunOutcome run_job(const Case& run, const Program& program, virtual_world::Physics& physics,
+                   bool uncut, bool keep_events) {
   virtual_world::JobOptions options;
+  if (run.timeout != Duration::max()) {
+    options.out_of_wall_time = [time = WallTime(run.timeout)] { return time.up(); };
+  }
   options.seed = run.seed;
   options.limits = limits_of(run);
   if (!uncut) options.faults = run.scenario.faults;
   options.keep_events = keep_events;
+  TorchCost cost;
+  if (!uncut) options.measured = [&cost] { return cost.take(); };
   const JobSpec job = job_of(run.scenario);
   const auto together = uncut ? make_uncut_run() : nullptr;
   virtual_world::Job world(physics, std::move(options));
   for (std::int64_t rank = 0; rank < run.scenario.cluster.workers(); ++rank) {
-    const auto host = static_cast<virtual_world::HostId>(rank / run.scenario.cluster.workers_per_host);
+    const auto host =
+        static_cast<virtual_world::HostId>(rank / run.scenario.cluster.workers_per_host);
     world.add(worker_name(rank), host,
               [&](World& at) { worker_main(at, program, job, together.get()); });
   }
@@ -71,6 +81,20 @@ void take_final_parameters(RunOutcome& outcome) {
 
 CaseResult harness_error(const Case& run, const Failure& failure) {
   return without_run(run, Verdict::harness_error, failure.message);
+}
+
+CaseResult out_of_time(const Case& run, std::string_view which) {
+  return without_run(run, Verdict::timed_out,
+                     fmt::format("the wall time of {} was up before {} had ended",
+                                 format_duration(run.timeout), which));
+}
+
+Duration with_grace(Duration left) { return left == Duration::max() ? left : left + kTimeToSayWhy; }
+
+// The same case, with as much wall time as is left.
+Case in(const WallTime& time, Case run) {
+  run.timeout = time.left();
+  return run;
 }
 
 }  // namespace
@@ -118,7 +142,8 @@ RunOutcome JobRunner::run_here(const Case& run, bool uncut, bool keep_events) co
 
 Result<RunOutcome> JobRunner::run_apart_or_in_processes(const Case& run, bool keep_events) const {
   if (run.world != WorldKind::processes) {
-    return run_apart({[&] { return run_here(run, false, keep_events); }, {}}, run.timeout);
+    return run_apart({[&] { return run_here(run, false, keep_events); }, {}},
+                     with_grace(run.timeout));
   }
   RunDirectory directory;
   real::LocalJobOptions options;
@@ -137,25 +162,28 @@ Result<RunOutcome> JobRunner::run_apart_or_in_processes(const Case& run, bool ke
 }
 
 Result<RunOutcome> JobRunner::oracle_of(const Case& run) const {
-  return run_apart({[&] { return run_here(run, true, false); }, {}}, run.timeout);
+  return run_apart({[&] { return run_here(run, true, false); }, {}}, with_grace(run.timeout));
 }
 
-CaseResult JobRunner::judged(const Case& run, RunOutcome outcome) const {
+CaseResult JobRunner::judged(const Case& run, const WallTime& time, RunOutcome outcome) const {
   Evidence evidence;
   evidence.outcome = std::move(outcome);
-  if (run.has_oracle) {
-    auto oracle = oracle_of(run);
+  if (run.has_oracle && evidence.outcome.end == RunOutcome::End::done) {
+    auto oracle = oracle_of(in(time, run));
     if (!oracle.ok()) return harness_error(run, oracle.failure());
     evidence.oracle = std::move(oracle).value();
+    if (evidence.oracle->end == RunOutcome::End::timed_out)
+      return out_of_time(run, "its uncut twin");
   }
   return judge(run, std::move(evidence));
 }
 
 CaseResult JobRunner::run(const Case& run) {
   if (const auto why = missing(run.world)) return without_run(run, Verdict::skipped, *why);
+  const WallTime time(run.timeout);
   auto outcome = run_apart_or_in_processes(run, false);
   if (!outcome.ok()) return harness_error(run, outcome.failure());
-  return judged(run, std::move(outcome).value());
+  return judged(run, time, std::move(outcome).value());
 }
 
 Result<RunOutcome> JobRunner::replica_of(const Case& run) const {
@@ -167,11 +195,17 @@ Result<RunOutcome> JobRunner::replica_of(const Case& run) const {
 
 CaseResult JobRunner::run_twice(const Case& run) {
   if (const auto why = missing(run.world)) return without_run(run, Verdict::skipped, *why);
+  const WallTime time(run.timeout);
   auto first = run_apart_or_in_processes(run, true);
   if (!first.ok()) return harness_error(run, first.failure());
-  auto second = run.world == WorldKind::processes ? run_apart_or_in_processes(run, true) : replica_of(run);
+  if (first.value().end == RunOutcome::End::timed_out)
+    return judged(run, time, std::move(first).value());
+  const Case again = in(time, run);
+  auto second = run.world == WorldKind::processes ? run_apart_or_in_processes(again, true)
+                                                  : replica_of(again);
   if (!second.ok()) return harness_error(run, second.failure());
-  return judge_determinism(judged(run, std::move(first).value()), second.value());
+  if (second.value().end == RunOutcome::End::timed_out) return out_of_time(run, "its second run");
+  return judge_determinism(judged(run, time, std::move(first).value()), second.value());
 }
 
 }  // namespace rehearse::harness

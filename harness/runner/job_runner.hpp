@@ -8,6 +8,8 @@
 
 namespace rehearse::harness {
 
+class WallTime;
+
 /// What a program's workloads declare, for the scenario parser.
 Catalogue catalogue_of(const Program& program);
 
@@ -30,7 +32,7 @@ class JobRunner final : public Runner {
   Result<RunOutcome> run_apart_or_in_processes(const Case& run, bool keep_events) const;
   Result<RunOutcome> oracle_of(const Case& run) const;
   Result<RunOutcome> replica_of(const Case& run) const;
-  CaseResult judged(const Case& run, RunOutcome outcome) const;
+  CaseResult judged(const Case& run, const WallTime& time, RunOutcome outcome) const;
 
   const Program& program_;
   std::string executable_;

@@ -25,7 +25,8 @@ JobSpec job_of(const Scenario& scenario) {
 }
 
 std::string to_text(const JobSpec& job) {
-  nlohmann::json json{{"workload", job.workload}, {"steps", job.steps}, {"logical_shards", job.logical_shards}};
+  nlohmann::json json{
+      {"workload", job.workload}, {"steps", job.steps}, {"logical_shards", job.logical_shards}};
   json["options"] = nlohmann::json::object();
   for (const auto& [name, value] : job.options.values()) {
     std::visit([&, &key = name](const auto& held) { json["options"][key] = held; }, value);

@@ -10,8 +10,9 @@ class Out {
  public:
   explicit Out(Bytes& to) : to_(to) {}
   template <class T>
-    requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
-  void operator()(T& value) { to_.put(value); }
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void operator()(T& value) {
+    to_.put(value);
+  }
   void operator()(std::string& text) { to_.put_text(text); }
   void operator()(Time& time) { to_.put(time.time_since_epoch().count()); }
   std::size_t count(std::size_t size) {
@@ -27,8 +28,9 @@ class In {
  public:
   explicit In(std::span<const std::byte> from) : from_(from) {}
   template <class T>
-    requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
-  void operator()(T& value) { value = from_.get<T>(); }
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void operator()(T& value) {
+    value = from_.get<T>();
+  }
   void operator()(std::string& text) { text = from_.get_text(); }
   void operator()(Time& time) { time = Time(Duration(from_.get<Duration::rep>())); }
   std::size_t count(std::size_t) { return from_.get_count(); }

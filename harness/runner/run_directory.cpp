@@ -12,7 +12,8 @@ namespace rehearse::harness {
 RunDirectory::RunDirectory() {
   std::string pattern = (std::filesystem::temp_directory_path() / "rehearse-XXXXXX").string();
   if (!::mkdtemp(pattern.data())) {
-    throw Error(Code::disk_error, "no directory for the run, " + pattern + ": " + std::strerror(errno));
+    throw Error(Code::disk_error,
+                "no directory for the run, " + pattern + ": " + std::strerror(errno));
   }
   path_ = pattern;
 }

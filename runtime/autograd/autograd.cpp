@@ -8,12 +8,15 @@
 namespace rehearse::autograd {
 
 void check_roots(const std::vector<at::Tensor>& roots, const BackwardOptions& options) {
-  const auto refuse = [](const std::string& why) { throw Error(Code::bad_argument, "backward: " + why); };
+  const auto refuse = [](const std::string& why) {
+    throw Error(Code::bad_argument, "backward: " + why);
+  };
   if (options.create_graph) refuse("create_graph is not supported yet");
   if (roots.empty()) refuse("no roots were given; expected at least one tensor");
   const auto& outputs = options.grad_outputs;
   if (!outputs.empty() && outputs.size() != roots.size()) {
-    refuse(fmt::format("{} grad_outputs for {} roots; expected one each", outputs.size(), roots.size()));
+    refuse(fmt::format("{} grad_outputs for {} roots; expected one each", outputs.size(),
+                       roots.size()));
   }
   for (std::size_t i = 0; i < roots.size(); ++i) {
     const at::Tensor& root = roots[i];

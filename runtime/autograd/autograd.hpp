@@ -1,9 +1,9 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstddef>
 #include <vector>
-
-#include <ATen/core/Tensor.h>
 
 #include "runtime/autograd/gradients.hpp"
 #include "runtime/autograd/ids.hpp"
@@ -12,15 +12,18 @@
 
 namespace rehearse::dist_autograd {
 
+using rehearse::ContextId;
+
 /// How a backward pass is run.
 struct BackwardOptions {
   bool retain_graph = false;  ///< keep saved tensors, so that the graph can be run again
   bool create_graph = false;  ///< not supported yet
-  bool rerunnable = true;     ///< saved tensors are kept until the pass is decided; false: less memory,
-                              ///< but a failed pass closes the context
-  std::vector<at::Tensor> grad_outputs;  ///< one per root, of its shape; ones for scalar roots if empty
-  std::vector<at::Tensor> inputs;        ///< only these leaves (of this worker), if not empty
-  Duration deadline{};                   ///< from now; zero: `Limits::backward`
+  bool rerunnable = true;     ///< saved tensors are kept until the pass is decided; false: less
+                           ///< memory, but a failed pass closes the context
+  std::vector<at::Tensor>
+      grad_outputs;                ///< one per root, of its shape; ones for scalar roots if empty
+  std::vector<at::Tensor> inputs;  ///< only these leaves (of this worker), if not empty
+  Duration deadline{};             ///< from now; zero: `Limits::backward`
 };
 
 }  // namespace rehearse::dist_autograd
@@ -48,8 +51,8 @@ class Autograd : public rpc::Crossing {
   /// Waits until every participant has its part, or none. Throws Error.
   virtual void backward(ContextId context, const std::vector<at::Tensor>& roots,
                         const BackwardOptions& options) = 0;
-  /// This worker's leaves with a gradient, by canonical order of first use. Waits for the verdict of
-  /// a pass that is not decided. Throws Error{unknown_context, context_closed, timed_out}.
+  /// This worker's leaves with a gradient, by canonical order of first use. Waits for the verdict
+  /// of a pass that is not decided. Throws Error{unknown_context, context_closed, timed_out}.
   virtual std::vector<GradientMap::Entry> gradients(ContextId context) = 0;
 
   virtual std::size_t live_contexts() const = 0;

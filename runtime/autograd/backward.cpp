@@ -32,9 +32,10 @@ void CutAutograd::backward(ContextId context, const std::vector<at::Tensor>& roo
     wait_for_turn(share, pass, deadline);
     const LiveSet live = find_live(context, pass, reached, deadline);
     Share& still = require(context);
-    perform(still, still.core.begin(pass, live.sends,
-                                    {options.retain_graph, options.create_graph, options.rerunnable},
-                                    world_.clock.now(), deadline));
+    perform(still,
+            still.core.begin(pass, live.sends,
+                             {options.retain_graph, options.create_graph, options.rerunnable},
+                             world_.clock.now(), deadline));
     wait_until_finished(context, pass);
   } catch (...) {
     if (Share* left = find(context)) {
@@ -60,7 +61,8 @@ void CutAutograd::wait_for_turn(Share& share, PassId pass, Time deadline) {
     const Caller& self = caller(context, pass);
     if (self.finished) self.finished->or_throw();
     if (self.granted) return;
-    const Wake wake = world_.tasks.park(deadline, {"the turn in a context of", worker_name(creator_of(context))});
+    const Wake wake =
+        world_.tasks.park(deadline, {"the turn in a context of", worker_name(creator_of(context))});
     if (wake == Wake::timed_out && !caller(context, pass).granted) {
       world_.events.append({EventKind::deadline_fired, creator_of(context), pass.counter, 0});
       throw Error({Code::timed_out, "backward: the turn did not come before the deadline",
@@ -77,10 +79,12 @@ LiveSet CutAutograd::find_live(ContextId context, PassId pass, const std::vector
     ask_owners(require(context), pass, live);
     while (!caller(context, pass).asked.empty() && !caller(context, pass).failure) {
       const WorkerId first = *caller(context, pass).asked.begin();
-      const Wake wake = world_.tasks.park(deadline, {"what lies behind a tensor of", worker_name(first)});
+      const Wake wake =
+          world_.tasks.park(deadline, {"what lies behind a tensor of", worker_name(first)});
       if (wake == Wake::timed_out && !caller(context, pass).asked.empty()) {
         world_.events.append({EventKind::deadline_fired, first, pass.counter, 0});
-        throw Error({Code::timed_out, "backward: a question about the graph was not answered before the deadline",
+        throw Error({Code::timed_out,
+                     "backward: a question about the graph was not answered before the deadline",
                      worker_name(first), context});
       }
     }
@@ -92,7 +96,8 @@ void CutAutograd::ask_owners(Share& share, PassId pass, const LiveSet& live) {
   Caller& self = caller(share.id(), pass);
   for (const auto& [owner, pairs] : live.missing) {
     if (agent_->lost(owner)) {
-      throw Error({Code::peer_lost, fmt::format("{}, which the roots reach, is lost", worker_name(owner)),
+      throw Error({Code::peer_lost,
+                   fmt::format("{}, which the roots reach, is lost", worker_name(owner)),
                    worker_name(owner), share.id()});
     }
     self.asked.insert(owner);
@@ -110,7 +115,8 @@ void CutAutograd::wait_until_finished(ContextId context, PassId pass) {
       share.callers.erase(pass);
       return status.or_throw();
     }
-    const Wake wake = world_.tasks.park(share.core.next_deadline(), {"the verdict of a pass from", "its participants"});
+    const Wake wake = world_.tasks.park(share.core.next_deadline(),
+                                        {"the verdict of a pass from", "its participants"});
     if (wake == Wake::unparked) continue;
     if (Share* late = find(context)) {
       world_.events.append({EventKind::deadline_fired, creator_of(context), pass.counter, 0});
@@ -138,9 +144,10 @@ void CutAutograd::on_answer(const Address& from, const Message& message) {
   Caller& self = share->callers.at(pass);
   if (!self.asked.erase(from.worker)) return;
   if (!share->provenance().add_answer(self.missing[from.worker], answer.value().items)) {
-    self.failure = Failure{Code::pass_failed,
-                           fmt::format("{} no longer knows what it sent in this context", worker_name(from.worker)),
-                           worker_name(from.worker), pass.context};
+    self.failure = Failure{
+        Code::pass_failed,
+        fmt::format("{} no longer knows what it sent in this context", worker_name(from.worker)),
+        worker_name(from.worker), pass.context};
   }
   world_.tasks.unpark(self.task);
 }

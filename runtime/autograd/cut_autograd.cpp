@@ -4,6 +4,8 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/autograd/protocol.hpp"
 
 namespace rehearse::autograd {
@@ -18,11 +20,16 @@ void CutAutograd::attach(rpc::Agent& agent) {
         MessageKind::verdict_ask, MessageKind::verdict}) {
     agent.on(kind, [this](const Address& from, const Message& m) { on_pass_message(from, m); });
   }
-  agent.on(MessageKind::grad, [this](const Address& from, Message m) { on_grad(from, std::move(m)); });
-  agent.on(MessageKind::query, [this](const Address& from, const Message& m) { on_query(from, m); });
-  agent.on(MessageKind::answer, [this](const Address& from, const Message& m) { on_answer(from, m); });
-  agent.on(MessageKind::close, [this](const Address& from, const Message& m) { on_close(from, m); });
-  agent.on(MessageKind::open_ask, [this](const Address& from, const Message& m) { on_open_ask(from, m); });
+  agent.on(MessageKind::grad,
+           [this](const Address& from, Message m) { on_grad(from, std::move(m)); });
+  agent.on(MessageKind::query,
+           [this](const Address& from, const Message& m) { on_query(from, m); });
+  agent.on(MessageKind::answer,
+           [this](const Address& from, const Message& m) { on_answer(from, m); });
+  agent.on(MessageKind::close,
+           [this](const Address& from, const Message& m) { on_close(from, m); });
+  agent.on(MessageKind::open_ask,
+           [this](const Address& from, const Message& m) { on_open_ask(from, m); });
   agent.on(MessageKind::open_answer,
            [this](const Address& from, const Message& m) { on_open_answer(from, m); });
   agent.on_lost([this](std::uint16_t worker, const std::string& why) { on_lost(worker, why); });
@@ -44,7 +51,8 @@ Share* CutAutograd::find(ContextId context) {
 }
 
 Failure CutAutograd::not_here(ContextId context) const {
-  const bool closed = known_closed(context);
+  if (const auto broken = broken_.find(context); broken != broken_.end()) return broken->second;
+  const bool closed = closed_.contains(context);
   return {closed ? Code::context_closed : Code::unknown_context,
           closed ? fmt::format("context {:#x} is closed", context)
                  : fmt::format("no context with id {:#x} is known here", context),
@@ -56,8 +64,6 @@ Share& CutAutograd::require(ContextId context) {
   throw Error(not_here(context));
 }
 
-bool CutAutograd::known_closed(ContextId context) const { return closed_.contains(context); }
-
 Share& CutAutograd::create(ContextId context, const ContextPlace& place) {
   const auto self = static_cast<WorkerId>(world_.self.rank);
   auto share = std::make_unique<Share>(context, self, world_.limits, [this](const char* where) {
@@ -68,8 +74,8 @@ Share& CutAutograd::create(ContextId context, const ContextPlace& place) {
   share->key.creator = creator_of(context);
   share->key.owner = self;
   Share& created = *(shares_[context] = std::move(share));
-  world_.events.append({EventKind::context_opened, creator_of(context),
-                        static_cast<std::uint64_t>(context), 0});
+  world_.events.append(
+      {EventKind::context_opened, creator_of(context), static_cast<std::uint64_t>(context), 0});
   return created;
 }
 
@@ -83,6 +89,7 @@ ContextId CutAutograd::open(const ContextPlace& place) {
   const ContextId context = make_context(
       self, static_cast<std::uint16_t>(world_.self.address.generation), next_context_++);
   create(context, place).opened_here = true;
+  step_ = std::max(step_, place.step);  // which the program has said already
   return context;
 }
 
@@ -100,14 +107,16 @@ void CutAutograd::free(ContextId context, const Failure& why) {
   const std::unique_ptr<Share> share = std::move(found->second);
   shares_.erase(found);
   closed_.add(context);
-  for (const WorkerId child : share->children) post(child, Close{context, why.code, why.message});
-  for (auto& [pass, caller] : share->callers) {
-    if (!caller.finished) caller.finished = Status(why);
-    world_.tasks.unpark(caller.task);
+  if (why.code != Code::ok) {
+    constexpr std::size_t kKept = 256;  // the oldest are answered with `context_closed`
+    broken_[context] = why;
+    if (broken_.size() > kKept) broken_.erase(broken_.begin());
   }
+  for (const WorkerId child : share->children) post(child, Close{context, why.code, why.message});
+  for (const auto& [pass, caller] : share->callers) world_.tasks.unpark(caller.task);
   for (const TaskId task : share->undecided_waiters) world_.tasks.unpark(task);
-  world_.events.append({EventKind::context_closed, creator_of(context),
-                        static_cast<std::uint64_t>(context), 0});
+  world_.events.append(
+      {EventKind::context_closed, creator_of(context), static_cast<std::uint64_t>(context), 0});
 }
 
 void CutAutograd::on_close(const Address& from, const Message& message) {
@@ -141,7 +150,8 @@ void CutAutograd::on_open_answer(const Address& from, const Message& message) {
   if (!answer.ok()) return;
   std::vector<ContextId> over;
   for (const auto& [context, share] : shares_) {
-    if (creator_of(context) != from.worker || generation_of(context) != answer.value().generation) continue;
+    if (creator_of(context) != from.worker || generation_of(context) != answer.value().generation)
+      continue;
     const auto& open = answer.value().open;
     const bool is_open = std::find(open.begin(), open.end(), counter_of(context)) != open.end();
     if (!is_open && counter_of(context) < answer.value().watermark) over.push_back(context);
@@ -158,16 +168,18 @@ void CutAutograd::on_lost(WorkerId worker, const std::string& why) {
     if (!share) continue;
     for (auto& [pass, caller] : share->callers) {
       if (!caller.asked.erase(worker)) continue;
-      caller.failure = Failure{Code::peer_lost, fmt::format("{} is lost: {}", worker_name(worker), why),
-                               worker_name(worker), context};
+      caller.failure =
+          Failure{Code::peer_lost, fmt::format("{} is lost: {}", worker_name(worker), why),
+                  worker_name(worker), context};
       world_.tasks.unpark(caller.task);
     }
     perform(*share, share->core.peer_lost(worker));
     if (!find(context)) continue;
     if (creator_of(context) == worker) {
-      free(context, {Code::peer_lost, fmt::format("{}, which created the context, is lost: {}",
-                                                  worker_name(worker), why),
-                     worker_name(worker), context});
+      free(context,
+           {Code::peer_lost,
+            fmt::format("{}, which created the context, is lost: {}", worker_name(worker), why),
+            worker_name(worker), context});
     } else if (!share->opened_here) {
       creators.emplace(creator_of(context), generation_of(context));
     }
@@ -177,18 +189,27 @@ void CutAutograd::on_lost(WorkerId worker, const std::string& why) {
 
 // --- crossing
 
+// A worker without a program of its own is in the step of those it serves: faults go by it.
+void CutAutograd::enter_step(std::int64_t step) {
+  if (step <= step_) return;
+  step_ = step;
+  world_.events.step(step);
+}
+
 Status CutAutograd::join(const rpc::Place& place, std::uint16_t from) {
   Share* share = find(place.context);
   if (!share) {
     const bool mine = creator_of(place.context) == world_.self.rank;
-    if (mine || known_closed(place.context)) return not_here(place.context);
+    if (mine || closed_.contains(place.context)) return not_here(place.context);
     share = &create(place.context, {place.step, place.ordinal});
+    enter_step(place.step);
   }
   share->parents.insert(from);
   return {};
 }
 
-Status CutAutograd::leave(std::uint16_t to, const std::vector<at::Tensor>& tensors, Writer& header) {
+Status CutAutograd::leave(std::uint16_t to, const std::vector<at::Tensor>& tensors,
+                          Writer& header) {
   const ContextId context = places_.current().context;
   if (context == 0) {
     header.put(false);
@@ -209,7 +230,8 @@ Status CutAutograd::enter(ContextId context, std::uint16_t from, std::vector<at:
   return share->receive(from, tensors, header);
 }
 
-std::vector<at::Tensor> CutAutograd::in_place(std::uint16_t, const std::vector<at::Tensor>& tensors) {
+std::vector<at::Tensor> CutAutograd::in_place(std::uint16_t,
+                                              const std::vector<at::Tensor>& tensors) {
   REHEARSE_CHECK(false, "calls by messages do not run in place");
   return tensors;
 }

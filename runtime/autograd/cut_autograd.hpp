@@ -38,7 +38,8 @@ class CutAutograd final : public Autograd {
   Status leave(std::uint16_t to, const std::vector<at::Tensor>& tensors, Writer& header) override;
   Status enter(ContextId context, std::uint16_t from, std::vector<at::Tensor>& tensors,
                Reader& header) override;
-  std::vector<at::Tensor> in_place(std::uint16_t to, const std::vector<at::Tensor>& tensors) override;
+  std::vector<at::Tensor> in_place(std::uint16_t to,
+                                   const std::vector<at::Tensor>& tensors) override;
   void entered(const rpc::Place& place) override;
   void left(const rpc::Place& place) override;
 
@@ -51,7 +52,7 @@ class CutAutograd final : public Autograd {
   Share& create(ContextId context, const ContextPlace& place);
   Failure not_here(ContextId context) const;
   void free(ContextId context, const Failure& why);
-  bool known_closed(ContextId context) const;
+  void enter_step(std::int64_t step);
   void on_close(const Address& from, const Message& message);
   void on_open_ask(const Address& from, const Message& message);
   void on_open_answer(const Address& from, const Message& message);
@@ -65,7 +66,8 @@ class CutAutograd final : public Autograd {
 
   // backward.cpp: the initiator's side
   void wait_for_turn(Share& share, PassId pass, Time deadline);
-  LiveSet find_live(ContextId context, PassId pass, const std::vector<PairId>& reached, Time deadline);
+  LiveSet find_live(ContextId context, PassId pass, const std::vector<PairId>& reached,
+                    Time deadline);
   void ask_owners(Share& share, PassId pass, const LiveSet& live);
   void wait_until_finished(ContextId context, PassId pass);
   Caller& caller(ContextId context, PassId pass);
@@ -98,6 +100,8 @@ class CutAutograd final : public Autograd {
   rpc::Agent* agent_ = nullptr;
   std::map<ContextId, std::unique_ptr<Share>> shares_;
   ClosedContexts closed_;
+  std::map<ContextId, Failure> broken_;  ///< why contexts could not go on, for who still asks
+  std::int64_t step_ = -1;               ///< the latest that this worker has heard of
   std::uint32_t next_context_ = 1;
   std::deque<Work> work_;
   TaskId executing_task_;

@@ -46,7 +46,6 @@ void CutAutograd::perform(Share&, const Send& send, Actions&) {
 void CutAutograd::perform(Share& share, const Plan& plan, Actions&) {
   PassRun& run = share.runs[plan.pass];
   run.plan = plan;
-  world_.events.step(share.key.step);
   world_.events.phase("backward");
   world_.events.append(
       {EventKind::pass_started, plan.pass.initiator, subject(share.id()), plan.pass.counter});

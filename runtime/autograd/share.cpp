@@ -1,9 +1,8 @@
 #include "runtime/autograd/share.hpp"
 
-#include <torch/csrc/autograd/function.h>
-
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
+#include <torch/csrc/autograd/function.h>
 
 #include "runtime/autograd/protocol.hpp"
 #include "runtime/autograd/reach.hpp"
@@ -23,11 +22,13 @@ struct TorchNodes {
     const auto here = received(*node);
     if (!here) return std::nullopt;
     if (here->context == context) return here->pair;
-    throw Error({Code::bad_argument,
-                 fmt::format("a tensor received in context {:#x} is used in context {:#x}: gradients "
-                             "cannot pass from one context into another; detach it",
-                             here->context, context),
-                 {}, context});
+    throw Error(
+        {Code::bad_argument,
+         fmt::format("a tensor received in context {:#x} is used in context {:#x}: gradients "
+                     "cannot pass from one context into another; detach it",
+                     here->context, context),
+         {},
+         context});
   }
 };
 
@@ -82,7 +83,9 @@ struct Share::Graph {
 
   Graph(ContextId context, WorkerId self, const Limits& limits, Provenance::Rare rare)
       : nodes{context},
-        provenance(self, bounds_of(limits), [this](PairId pair) { return item_of(pair); }, std::move(rare)),
+        provenance(
+            self, bounds_of(limits), [this](PairId pair) { return item_of(pair); },
+            std::move(rare)),
         reach(provenance, nodes) {}
 
   std::optional<Item> item_of(PairId pair) const {
@@ -99,7 +102,9 @@ struct Share::Graph {
 };
 
 Share::Share(ContextId context, WorkerId self, const Limits& limits, Provenance::Rare rare)
-    : core(context, self, pass_bounds_of(limits)), id_(context), self_(self),
+    : core(context, self, pass_bounds_of(limits)),
+      id_(context),
+      self_(self),
       graph_(std::make_unique<Graph>(context, self, limits, std::move(rare))) {}
 
 Share::~Share() = default;
@@ -112,8 +117,8 @@ void Share::send(WorkerId to, const std::vector<at::Tensor>& tensors, Writer& he
   header.put(node != nullptr);
   if (!node) return;
   ++next_pair_;
-  const SetId behind = provenance().saturated() ? Provenance::empty()
-                                                : graph_->reach.behind(as_node(node).get());
+  const SetId behind =
+      provenance().saturated() ? Provenance::empty() : graph_->reach.behind(as_node(node).get());
   graph_->sent.emplace(pair, Graph::Sent{node, to});
   if (provenance().saturated()) graph_->reach.clear();
   put(header, Crossing{pair, provenance().on_send(pair, to, behind)});
@@ -123,11 +128,13 @@ void Share::send(WorkerId to, const std::vector<at::Tensor>& tensors, Writer& he
 Status Share::receive(WorkerId from, std::vector<at::Tensor>& tensors, Reader& header) {
   const auto crossing = get_crossing(header);
   const std::vector<bool> flags = get_flags(header, tensors.size());
-  if (!crossing || header.failed() || flags.size() != tensors.size() || crossing->pair.owner() != from) {
+  if (!crossing || header.failed() || flags.size() != tensors.size() ||
+      crossing->pair.owner() != from) {
     return Failure{Code::corrupt, "the autograd part of a message cannot be read", {}, id_};
   }
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const bool fits = tensors[i].defined() && (tensors[i].is_floating_point() || tensors[i].is_complex());
+    const bool fits =
+        tensors[i].defined() && (tensors[i].is_floating_point() || tensors[i].is_complex());
     if (flags[i] && !fits) {
       return Failure{Code::corrupt, "a tensor that cannot require grad is said to", {}, id_};
     }

@@ -20,10 +20,10 @@ namespace rehearse::autograd {
 /// A worker's part of one pass.
 struct PassRun {
   Executor executor;
-  std::optional<Plan> plan;                  ///< until it has been planned
+  std::optional<Plan> plan;                                         ///< until it has been planned
   std::vector<std::pair<PairId, std::vector<at::Tensor>>> arrived;  ///< to be fed
-  std::optional<GradientMap> merged;         ///< the context's gradients with this pass, when done
-  bool queued = false;                       ///< waits for the executing task
+  std::optional<GradientMap> merged;  ///< the context's gradients with this pass, when done
+  bool queued = false;                ///< waits for the executing task
 };
 
 /// A task inside `backward`.
@@ -31,8 +31,8 @@ struct Caller {
   TaskId task;
   bool granted = false;
   std::optional<Status> finished;
-  std::set<WorkerId> asked;                  ///< owners whose ANSWER is to come
-  std::optional<Failure> failure;            ///< why the live sends cannot be found
+  std::set<WorkerId> asked;                         ///< owners whose ANSWER is to come
+  std::optional<Failure> failure;                   ///< why the live sends cannot be found
   std::map<WorkerId, std::vector<PairId>> missing;  ///< what each of them was asked
   std::vector<at::Tensor> roots;
   const BackwardOptions* options = nullptr;
@@ -63,9 +63,9 @@ class Share {
   PassCore core;
   std::map<PassId, PassRun> runs;
   std::map<PassId, Caller> callers;
-  std::vector<TaskId> undecided_waiters;     ///< tasks in `get_gradients`
-  std::set<WorkerId> parents, children;      ///< who called here, whom this worker called
-  JournalEntry key;                          ///< step, creator, ordinal, owner; passes so far
+  std::vector<TaskId> undecided_waiters;  ///< tasks in `get_gradients`
+  std::set<WorkerId> parents, children;   ///< who called here, whom this worker called
+  JournalEntry key;                       ///< step, creator, ordinal, owner; passes so far
   bool opened_here = false;
 
  private:

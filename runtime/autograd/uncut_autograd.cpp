@@ -1,14 +1,13 @@
 #include "runtime/autograd/uncut_autograd.hpp"
 
-#include <unordered_set>
-
+#include <ATen/SequenceNumber.h>
+#include <ATen/ops/ones_like.h>
+#include <fmt/format.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
-#include <ATen/SequenceNumber.h>
-#include <ATen/ops/ones_like.h>
-#include <fmt/format.h>
+#include <unordered_set>
 
 #include "runtime/autograd/cut_nodes.hpp"
 #include "runtime/rpc/tensors.hpp"
@@ -41,7 +40,8 @@ struct Reached {
 
 class Walk {
  public:
-  Walk(const UncutJob::Context& context, WorkerId initiator) : context_(context), initiator_(initiator) {}
+  Walk(const UncutJob::Context& context, WorkerId initiator)
+      : context_(context), initiator_(initiator) {}
 
   Reached from(const std::vector<at::Tensor>& roots) {
     for (const auto& root : roots) {
@@ -82,8 +82,11 @@ class Walk {
       return;
     }
     Leaf& leaf = reached_.leaves[found->second];
-    const auto key = [](std::uint32_t rank, FirstUse at) { return std::tuple(rank, at.sequence, at.input); };
-    if (key(from.rank, use) < key(leaf.rank, leaf.use)) leaf = {node.variable, from.owner, use, from.rank};
+    const auto key = [](std::uint32_t rank, FirstUse at) {
+      return std::tuple(rank, at.sequence, at.input);
+    };
+    if (key(from.rank, use) < key(leaf.rank, leaf.use))
+      leaf = {node.variable, from.owner, use, from.rank};
   }
 
   const UncutJob::Context& context_;
@@ -118,8 +121,9 @@ UncutJob::Context* UncutJob::find(ContextId context) {
 
 UncutJob::Context& UncutAutograd::require(ContextId context) {
   if (UncutJob::Context* found = job_.find(context)) return *found;
-  throw Error({Code::unknown_context, fmt::format("no context with id {:#x} is known here", context),
-               world_.self.name, context});
+  throw Error({Code::unknown_context,
+               fmt::format("no context with id {:#x} is known here", context), world_.self.name,
+               context});
 }
 
 ContextId UncutAutograd::open(const ContextPlace& place) {
@@ -149,8 +153,10 @@ Status UncutAutograd::join(const rpc::Place& place, std::uint16_t) {
 }
 
 // Through the same codec as a message: the layout of a tensor decides which way BLAS takes, and a
-// copy keeps what either side writes later from the other. Without a context nothing stays connected.
-std::vector<at::Tensor> UncutAutograd::in_place(std::uint16_t, const std::vector<at::Tensor>& tensors) {
+// copy keeps what either side writes later from the other. Without a context nothing stays
+// connected.
+std::vector<at::Tensor> UncutAutograd::in_place(std::uint16_t,
+                                                const std::vector<at::Tensor>& tensors) {
   Bytes header;
   Writer writer(header);
   std::vector<Payload> payloads;
@@ -184,15 +190,17 @@ void UncutAutograd::backward(ContextId id, const std::vector<at::Tensor>& roots,
   std::vector<Leaf> leaves = reached.leaves;
   if (!options.inputs.empty()) {
     std::erase_if(leaves, [&](const Leaf& leaf) {
-      return leaf.owner == self() && std::none_of(options.inputs.begin(), options.inputs.end(),
-                                                  [&](const auto& input) { return input.is_same(leaf.tensor); });
+      return leaf.owner == self() &&
+             std::none_of(options.inputs.begin(), options.inputs.end(),
+                          [&](const auto& input) { return input.is_same(leaf.tensor); });
     });
   }
   auto gradients = run_engine(roots, leaves, options);
   std::map<WorkerId, GradientMap> staged;
   for (const auto& [owner, live] : reached.participants) staged[owner];
   for (std::size_t i = 0; i < leaves.size(); ++i) {
-    if (gradients[i].defined()) staged[leaves[i].owner].accumulate(leaves[i].tensor, gradients[i], 1, leaves[i].use);
+    if (gradients[i].defined())
+      staged[leaves[i].owner].accumulate(leaves[i].tensor, gradients[i], 1, leaves[i].use);
   }
   for (auto& [owner, map] : staged) commit(id, owner, std::move(map));
 }
@@ -201,7 +209,8 @@ void UncutAutograd::commit(ContextId id, WorkerId owner, GradientMap staged) {
   UncutJob::Context& context = require(id);
   UncutJob::Owner& share = context.owners[owner];
   share.gradients = share.gradients.merged(std::move(staged), &share.segments);
-  const JournalEntry key{context.place.step, creator_of(id), context.place.ordinal, share.passes++, owner, 0, 0};
+  const JournalEntry key{
+      context.place.step, creator_of(id), context.place.ordinal, share.passes++, owner, 0, 0};
   for (const auto& line : journal_entries(key, share.gradients.in_order(&share.segments))) {
     world_.events.journal(line);
   }

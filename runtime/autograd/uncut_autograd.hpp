@@ -47,7 +47,8 @@ class UncutAutograd final : public Autograd {
   Status join(const rpc::Place& place, std::uint16_t from) override;
   Status leave(std::uint16_t, const std::vector<at::Tensor>&, Writer&) override { return {}; }
   Status enter(ContextId, std::uint16_t, std::vector<at::Tensor>&, Reader&) override { return {}; }
-  std::vector<at::Tensor> in_place(std::uint16_t to, const std::vector<at::Tensor>& tensors) override;
+  std::vector<at::Tensor> in_place(std::uint16_t to,
+                                   const std::vector<at::Tensor>& tensors) override;
   void entered(const rpc::Place& place) override;
   void left(const rpc::Place& place) override;
 

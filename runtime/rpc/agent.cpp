@@ -1,10 +1,10 @@
 #include "runtime/rpc/agent.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
 
 namespace rehearse::rpc {
 namespace {
@@ -15,16 +15,23 @@ constexpr Duration kCreditPause = std::chrono::microseconds(200);
 std::string worker_name(std::uint16_t worker) { return fmt::format("w{}", worker); }
 
 Failure peer_lost(std::uint16_t worker, const std::string& why) {
-  return {Code::peer_lost, fmt::format("{} is lost: {}", worker_name(worker), why), worker_name(worker), 0};
+  return {Code::peer_lost, fmt::format("{} is lost: {}", worker_name(worker), why),
+          worker_name(worker), 0};
 }
 
 }  // namespace
 
 Agent::Agent(World& world, std::unique_ptr<Endpoint> endpoint, Worker& worker,
              const Functions& functions, Crossing& crossing, HandlerState& handlers)
-    : world_(world), places_(handlers.places()), endpoint_(std::move(endpoint)), worker_(worker),
-      functions_(functions), crossing_(crossing), handler_state_(handlers) {
-  on(MessageKind::request, [this](const Address& from, Message m) { on_request(from, std::move(m)); });
+    : world_(world),
+      places_(handlers.places()),
+      endpoint_(std::move(endpoint)),
+      worker_(worker),
+      functions_(functions),
+      crossing_(crossing),
+      handler_state_(handlers) {
+  on(MessageKind::request,
+     [this](const Address& from, Message m) { on_request(from, std::move(m)); });
   on(MessageKind::reply, [this](const Address& from, Message m) { on_reply(from, std::move(m)); });
   on(MessageKind::error, [this](const Address& from, Message m) { on_error(from, std::move(m)); });
 }
@@ -37,7 +44,8 @@ void Agent::on(MessageKind kind, OnMessage handle) {
 
 void Agent::serve() {
   world_.tasks.spawn("rpc service", Duty::background, [this] { receive_all(); });
-  deadline_task_ = world_.tasks.spawn("rpc deadlines", Duty::background, [this] { watch_deadlines(); });
+  deadline_task_ =
+      world_.tasks.spawn("rpc deadlines", Duty::background, [this] { watch_deadlines(); });
 }
 
 void Agent::receive_all() {
@@ -62,7 +70,8 @@ void Agent::dispatch(const Address& from, Message message) {
 
 Result<Address> Agent::address_of(int rank) {
   if (const auto known = addresses_.find(rank); known != addresses_.end()) return known->second;
-  auto found = world_.net.find(fmt::format("w{}", rank), after(world_.clock.now(), world_.limits.find));
+  auto found =
+      world_.net.find(fmt::format("w{}", rank), after(world_.clock.now(), world_.limits.find));
   if (found.ok()) addresses_.emplace(rank, found.value());
   return found;
 }
@@ -83,9 +92,15 @@ Calls::CallNumber Agent::issue(int rank, std::string_view function, std::string_
   // The send node belongs to what the caller has done so far; what follows, to the next position.
   Bytes section;
   Place& here = places_.current();
-  RequestHead head{call, std::string(function), std::string(signature), at::GradMode::is_enabled(),
+  RequestHead head{call,
+                   std::string(function),
+                   std::string(signature),
+                   at::GradMode::is_enabled(),
                    deadline == kNever ? Duration::max() : deadline - world_.clock.now(),
-                   here.context, here.step, here.ordinal, {}};
+                   here.context,
+                   here.step,
+                   here.ordinal,
+                   {}};
   if (here.path) {
     head.path = *here.path;
     head.path.push_back(2 * here.issued + 1);
@@ -98,7 +113,8 @@ Calls::CallNumber Agent::issue(int rank, std::string_view function, std::string_
   places_.issue();
   if (packed.ok() && lost_.contains(worker)) packed = peer_lost(worker, lost_.at(worker));
   if (packed.ok()) {
-    pending_.emplace(call, Pending{worker, head.function, head.context, deadline, std::move(complete)});
+    pending_.emplace(call,
+                     Pending{worker, head.function, head.context, deadline, std::move(complete)});
     add_deadline(deadline, call);
     packed = endpoint_->send(to.value(), Lane::data, std::move(message));
     if (!packed.ok()) this->complete(call, packed.failure());
@@ -130,9 +146,10 @@ void Agent::expire(CallNumber call) {
   const auto found = pending_.find(call);
   if (found == pending_.end()) return;
   const std::string whom = worker_name(found->second.worker);
-  Failure failure{Code::timed_out,
-                  fmt::format("no reply to {} from {} before the deadline", found->second.function, whom),
-                  whom, 0};
+  Failure failure{
+      Code::timed_out,
+      fmt::format("no reply to {} from {} before the deadline", found->second.function, whom), whom,
+      0};
   world_.events.append({EventKind::deadline_fired, found->second.worker, call, 0});
   complete(call, std::move(failure));
 }
@@ -205,7 +222,8 @@ Packed invoke(const Functions& functions, Worker& worker, const std::string& wor
   }
   if (found->second.signature != signature) {
     throw Error({Code::bad_argument,
-                 fmt::format("'{}' is {}, but was called as {}", function, found->second.signature, signature),
+                 fmt::format("'{}' is {}, but was called as {}", function, found->second.signature,
+                             signature),
                  worker_name, 0});
   }
   Packed result;
@@ -241,14 +259,16 @@ void Agent::on_request(const Address& from, Message message) {
   auto arguments = std::make_shared<Packed>(std::move(body).value());
   const std::uint64_t salt = Hash64().add(from.worker).add(id).value();
   std::string task_name = "handler of " + head.value().function;
-  const TaskId task = world_.tasks.spawn(std::move(task_name), Duty::background,
-                                         [this, from, head = std::move(head).value(), place, arguments] {
-                                           run(from, head, place, std::move(*arguments));
-                                         });
+  const TaskId task =
+      world_.tasks.spawn(std::move(task_name), Duty::background,
+                         [this, from, head = std::move(head).value(), place, arguments] {
+                           run(from, head, place, std::move(*arguments));
+                         });
   handler_state_.seed(task, place, salt);
 }
 
-void Agent::run(const Address& from, const RequestHead& head, const Place& place, Packed arguments) {
+void Agent::run(const Address& from, const RequestHead& head, const Place& place,
+                Packed arguments) {
   handler_state_.run(place, head.grad_enabled, [&] {
     Packed result;
     std::optional<Failure> failure;

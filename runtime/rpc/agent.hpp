@@ -39,8 +39,8 @@ class Agent final : public Calls {
   void on_lost(OnLost handle) { on_lost_.push_back(std::move(handle)); }
   void serve();
 
-  CallNumber issue(int rank, std::string_view function, std::string_view signature, Packed arguments,
-                   Time deadline, Complete complete) override;
+  CallNumber issue(int rank, std::string_view function, std::string_view signature,
+                   Packed arguments, Time deadline, Complete complete) override;
   void expire(CallNumber call) override;
   World& world() override { return world_; }
   Places& places() override { return places_; }

@@ -13,10 +13,10 @@ namespace rehearse::rpc {
 
 /// What a request says beside its arguments.
 struct RequestHead {
-  std::uint64_t id = 0;         ///< the caller's number of this call
+  std::uint64_t id = 0;  ///< the caller's number of this call
   std::string function;
   std::string signature;
-  bool grad_enabled = true;     ///< the caller's grad mode
+  bool grad_enabled = true;              ///< the caller's grad mode
   Duration remaining = Duration::max();  ///< until the caller gives up
   ContextId context = 0;
   std::int64_t step = 0;

@@ -1,11 +1,10 @@
+#include <c10/util/Exception.h>
 #include <cxxabi.h>
+#include <fmt/format.h>
 
 #include <cstdlib>
 #include <memory>
 #include <typeinfo>
-
-#include <c10/util/Exception.h>
-#include <fmt/format.h>
 
 #include "runtime/rpc/agent.hpp"
 
@@ -29,9 +28,11 @@ Failure failure_of_current_exception(const std::string& worker) {
     if (failure.worker.empty()) failure.worker = worker;  // said once, where it happened
     return failure;
   } catch (const c10::Error& error) {
-    return {Code::remote_exception, fmt::format("c10::Error: {}", error.what_without_backtrace()), worker, 0};
+    return {Code::remote_exception, fmt::format("c10::Error: {}", error.what_without_backtrace()),
+            worker, 0};
   } catch (const std::exception& error) {
-    return {Code::remote_exception, fmt::format("{}: {}", type_name(error), error.what()), worker, 0};
+    return {Code::remote_exception, fmt::format("{}: {}", type_name(error), error.what()), worker,
+            0};
   } catch (const Cancelled&) {
     throw;
   } catch (...) {

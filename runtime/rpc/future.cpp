@@ -1,8 +1,8 @@
 #include "runtime/rpc/future.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace rehearse::rpc {
 
@@ -11,7 +11,8 @@ bool FutureCore::wait(const std::function<bool()>& ready, Time deadline) {
   const TaskId self = world_.tasks.current();
   while (!ready()) {
     waiters_.push_back(self);
-    const Wake wake = world_.tasks.park(until, {"a reply", fmt::format("{} from {}", what_, whom_)});
+    const Wake wake =
+        world_.tasks.park(until, {"a reply", fmt::format("{} from {}", what_, whom_)});
     std::erase(waiters_, self);
     if (wake == Wake::unparked || ready()) continue;
     if (until == deadline_ && on_deadline) {
@@ -48,7 +49,8 @@ void FutureCore::start(Continuation continuation) {
 }
 
 Failure FutureCore::timed_out() const {
-  return {Code::timed_out, fmt::format("no {} from {} before the deadline", what_, whom_), whom_, 0};
+  return {Code::timed_out, fmt::format("no {} from {} before the deadline", what_, whom_), whom_,
+          0};
 }
 
 }  // namespace rehearse::rpc

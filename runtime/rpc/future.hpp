@@ -25,7 +25,10 @@ namespace rpc {
 class FutureCore {
  public:
   FutureCore(World& world, Places& places, std::string what, std::string whom, Time deadline)
-      : world_(world), places_(places), what_(std::move(what)), whom_(std::move(whom)),
+      : world_(world),
+        places_(places),
+        what_(std::move(what)),
+        whom_(std::move(whom)),
         deadline_(deadline) {}
 
   /// Waits until `ready()`, the future's own deadline or `deadline`; false at a deadline.
@@ -97,7 +100,8 @@ class Future {
   T wait() const { return wait(kNever); }
   /// Throws Error{timed_out} at `deadline`; the future stays usable.
   T wait(Time deadline) const {
-    if (!state_->core.wait([this] { return ready(); }, deadline)) throw Error(state_->core.timed_out());
+    if (!state_->core.wait([this] { return ready(); }, deadline))
+      throw Error(state_->core.timed_out());
     if (!state_->result->ok()) throw Error(state_->result->failure());
     if constexpr (!std::is_void_v<T>) return state_->result->value();
   }
@@ -125,11 +129,7 @@ class Promise {
 
   Future<T> future() const { return Future<T>(state_); }
   void set(Result<rpc::Stored<T>> value) const { state_->set(std::move(value)); }
-  void set() const
-    requires std::is_void_v<T>
-  {
-    state_->set(rpc::Nothing{});
-  }
+  void set() const requires std::is_void_v<T> { state_->set(rpc::Nothing{}); }
   rpc::FutureCore& core() const { return state_->core; }
 
   /// Sets what `body` returns or throws.

@@ -1,9 +1,9 @@
 #include "runtime/rpc/inline_calls.hpp"
 
-#include <utility>
-
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
+
+#include <utility>
 
 namespace rehearse::rpc {
 
@@ -22,13 +22,19 @@ InlineCalls& InlineJob::at(int rank, World& world) {
 
 InlineCalls::InlineCalls(InlineJob& job, World& world, Worker& worker, const Functions& functions,
                          Crossing& crossing, HandlerState& handlers)
-    : job_(job), world_(world), places_(handlers.places()), worker_(worker), functions_(functions),
-      crossing_(crossing), handler_state_(handlers) {
+    : job_(job),
+      world_(world),
+      places_(handlers.places()),
+      worker_(worker),
+      functions_(functions),
+      crossing_(crossing),
+      handler_state_(handlers) {
   job_.enter(world.self.rank, *this);
 }
 
-Calls::CallNumber InlineCalls::issue(int rank, std::string_view function, std::string_view signature,
-                                     Packed arguments, Time, Complete complete) {
+Calls::CallNumber InlineCalls::issue(int rank, std::string_view function,
+                                     std::string_view signature, Packed arguments, Time,
+                                     Complete complete) {
   const CallNumber call = next_call_++;
   InlineCalls& callee = job_.at(rank, world_);
   arguments.tensors = crossing_.in_place(static_cast<std::uint16_t>(rank), arguments.tensors);
@@ -59,7 +65,8 @@ Packed InlineCalls::serve(const InlineCalls& caller, const Place& place, std::st
   const std::uint64_t salt = Hash64().add(from).add(caller.next_call_ - 1).value();
   Packed result;
   handler_state_.run_in_place(world_.tasks.current(), place, salt, [&] {
-    result = invoke(functions_, worker_, world_.self.name, function, signature, std::move(arguments));
+    result =
+        invoke(functions_, worker_, world_.self.name, function, signature, std::move(arguments));
     result.tensors = crossing_.in_place(from, result.tensors);
   });
   return result;

@@ -28,8 +28,8 @@ class InlineCalls final : public Calls {
   InlineCalls(InlineJob& job, World& world, Worker& worker, const Functions& functions,
               Crossing& crossing, HandlerState& handlers);
 
-  CallNumber issue(int rank, std::string_view function, std::string_view signature, Packed arguments,
-                   Time deadline, Complete complete) override;
+  CallNumber issue(int rank, std::string_view function, std::string_view signature,
+                   Packed arguments, Time deadline, Complete complete) override;
   void expire(CallNumber) override {}
   World& world() override { return world_; }
   Places& places() override { return places_; }

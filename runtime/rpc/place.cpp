@@ -31,9 +31,7 @@ Place Places::replace(Place place) {
   return place;
 }
 
-void Places::spawned(TaskId, TaskId child) {
-  places_[child] = std::make_unique<Place>(issue());
-}
+void Places::spawned(TaskId, TaskId child) { places_[child] = std::make_unique<Place>(issue()); }
 
 void Places::resumed(TaskId task) {
   auto& place = places_[task];

@@ -35,12 +35,12 @@ class PlaceObserver {
 /// Where a task is in the program: in which context, at which place of it.
 struct Place {
   ContextId context = 0;
-  std::int64_t step = 0;                  ///< of the context's creator
-  std::uint32_t ordinal = 0;              ///< of the context within the creator's step
-  std::shared_ptr<const CallPath> path;   ///< null without a context
-  std::uint32_t issued = 0;               ///< calls, tasks and continuations so far
-  Time deadline = kNever;                 ///< of the request that is being handled
-  PlaceObserver* observer = nullptr;      ///< of the worker whose code runs
+  std::int64_t step = 0;                 ///< of the context's creator
+  std::uint32_t ordinal = 0;             ///< of the context within the creator's step
+  std::shared_ptr<const CallPath> path;  ///< null without a context
+  std::uint32_t issued = 0;              ///< calls, tasks and continuations so far
+  Time deadline = kNever;                ///< of the request that is being handled
+  PlaceObserver* observer = nullptr;     ///< of the worker whose code runs
 
   /// The place of the next call, task or continuation; it counts as issued.
   Place issue();

@@ -13,7 +13,8 @@ int Peer::rank(int world_size) const {
     if (name_[0] != 'w' || error != std::errc() || stop != end) rank = -1;
   }
   if (rank >= 0 && rank < world_size) return rank;
-  const std::string asked = name_.empty() ? fmt::format("rank {}", rank_) : fmt::format("'{}'", name_);
+  const std::string asked =
+      name_.empty() ? fmt::format("rank {}", rank_) : fmt::format("'{}'", name_);
   throw Error(Code::unknown_worker,
               fmt::format("no worker is {}; this job has w0 to w{}", asked, world_size - 1));
 }

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "runtime/rpc/calls.hpp"
 #include "runtime/rpc/function.hpp"
@@ -43,7 +43,8 @@ class Rpc {
 
   /// Waits for the result.
   template <class R, class... A>
-  R call(const Peer& peer, const Function<R(A...)>& function, std::type_identity_t<A>... arguments) {
+  R call(const Peer& peer, const Function<R(A...)>& function,
+         std::type_identity_t<A>... arguments) {
     return async(CallOptions{}, peer, function, std::move(arguments)...).wait();
   }
   template <class R, class... A>
@@ -66,11 +67,11 @@ class Rpc {
     (rpc::Wire<A>::put(packer, arguments), ...);
     const int rank = peer.rank(calls_.world().self.world_size);
     const Time deadline = deadline_of(options);
-    Promise<R> promise(calls_.world(), calls_.places(), function.name(), worker_name(rank), deadline);
-    const auto call = calls_.issue(rank, function.name(), Function<R(A...)>::signature(),
-                                   std::move(packed), deadline, [promise](Result<rpc::Packed> reply) {
-                                     complete(promise, std::move(reply));
-                                   });
+    Promise<R> promise(calls_.world(), calls_.places(), function.name(), worker_name(rank),
+                       deadline);
+    const auto call = calls_.issue(
+        rank, function.name(), Function<R(A...)>::signature(), std::move(packed), deadline,
+        [promise](Result<rpc::Packed> reply) { complete(promise, std::move(reply)); });
     promise.core().on_deadline = [&calls = calls_, call] { calls.expire(call); };
     return promise.future();
   }

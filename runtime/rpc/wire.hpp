@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <map>
 #include <optional>
 #include <string>
@@ -8,8 +10,6 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-
-#include <ATen/core/Tensor.h>
 
 #include "runtime/base/codec.hpp"
 #include "runtime/base/error.hpp"
@@ -79,8 +79,7 @@ struct Wire<at::Tensor> {
 };
 
 template <class T>
-  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
-struct Wire<T> {
+requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) struct Wire<T> {
   static std::string name() {
     if constexpr (std::is_same_v<T, bool>) return "bool";
     const char kind = std::is_floating_point_v<T> ? 'f' : std::is_signed_v<T> ? 'i' : 'u';
@@ -179,7 +178,7 @@ struct Wire<std::pair<A, B>> {
 
 /// A user's struct, through `Fields`.
 template <class T>
-  requires requires { Fields<T>::name; }
+requires requires { Fields<T>::name; }
 struct Wire<T> {
   static std::string name() { return std::string(Fields<T>::name); }
   static void put(Packer& to, const T& value) {

@@ -162,10 +162,17 @@ void Job::wait(Time next_timer) {
   REHEARSE_CHECK(reached != kNever, "the world waits for nothing");
   agenda_.pass_to(std::max(reached, now()), network_);
   for (const Completion& completion : completions_) network_.completed(completion);
-  if (now() >= options_.time_limit) {
+  if (out_of_time()) {
     timed_out_ = true;
     scheduler_.stop();
   }
+}
+
+bool Job::out_of_time() {
+  constexpr std::uint32_t kWaitsBetweenQuestions = 256;  // the question may cost more than the wait
+  if (now() >= options_.time_limit) return true;
+  if (!options_.out_of_wall_time || ++waits_ % kWaitsBetweenQuestions != 0) return false;
+  return options_.out_of_wall_time();
 }
 
 void Job::happened(Worker& worker, const StampedEvent& event) {

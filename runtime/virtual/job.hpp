@@ -27,7 +27,12 @@ struct JobOptions {
   /// Hung when no foreground task has run for so long while one waits without a deadline.
   Duration quiet = std::chrono::seconds(60);
   Time time_limit = kNever;  ///< of world time: the run ends as `timed_out`
+  /// Asked now and then when world time passes; true ends the run as `timed_out`.
+  std::function<bool()> out_of_wall_time;
   bool keep_events = false;
+  /// What the running task has computed since the last question; a worker is charged for it before
+  /// it sends, waits or is asked for the time. Empty: only what the program charges itself.
+  std::function<Cost()> measured;
   double rare = 0;  ///< how often `Faults::rare` says yes
   std::size_t stack_bytes = 256 << 10;
 };
@@ -77,6 +82,7 @@ class Job final : fiber::Driver {
 
   void arm_time_faults();
   void start_workers();
+  bool out_of_time();
   RunOutcome outcome_of(fiber::End end) const;
   std::vector<WaitingTask> waiting() const;
   std::string where() const;
@@ -94,6 +100,7 @@ class Job final : fiber::Driver {
   std::vector<Finder> finders_;
   std::vector<Completion> completions_;
   bool timed_out_ = false;
+  std::uint32_t waits_ = 0;
 };
 
 }  // namespace rehearse::virtual_world

@@ -22,6 +22,12 @@ StationId Network::add(const Address& address, std::string name, HostId host) {
   return id;
 }
 
+// Looked at one after the other they would be waited for one after the other.
+void Network::fetch_for(StationId from, const Address& to) const {
+  if (to.worker < stations_.size()) __builtin_prefetch(&stations_[to.worker]);
+  channels_.prefetch(from, to.worker);
+}
+
 std::optional<StationId> Network::find(const Address& address) const {
   // Workers' own endpoints come first, so most addresses are their own index.
   const StationId own = address.worker;
@@ -58,7 +64,8 @@ void Network::comes_up(AirId id, int stage) {
     case 1:
       return __builtin_prefetch(&stations_[item.to]);
     default:
-      return stations_[item.to].peers.prefetch(item.place);
+      channels_.prefetch(item.channel);
+      return scheduler_.prefetch(stations_[item.to].receiver);
   }
 }
 
@@ -74,8 +81,11 @@ void Network::send(StationId from, StationId to, Lane lane, Message message, std
   item.extra = extra;
   item.message = std::move(message);
   item.sender = stations_[from].address;
-  item.place = place_of(to, from);
-  stations_[to].peers[item.place].unacknowledged_bytes += item.size_bytes;
+  item.channel = channels_.get(from, to);
+  Channel& channel = channels_[item.channel];
+  ++channel.in_air;
+  channel.unacknowledged_bytes += item.size_bytes;
+  meet(from, to);
   if (at <= agenda_.now()) {
     departs(id);
   } else {
@@ -83,24 +93,29 @@ void Network::send(StationId from, StationId to, Lane lane, Message message, std
   }
 }
 
-// Of `from` in the peers of `to`. From here on they watch each other.
-std::uint32_t Network::place_of(StationId to, StationId from) {
-  Peers& peers = stations_[to].peers;
-  const std::uint32_t known = peers.place_of(from);
-  if (known != Peers::kNone) return known;
-  stations_[from].sent_to.push_back(to);
-  return peers.add(from);
+void Network::meet(StationId from, StationId to) {
+  if (stations_[to].met.insert(from)) stations_[from].met.insert(to);
+}
+
+// The last one that leaves takes the channel with it.
+void Network::leave_channel(const InAir& item) {
+  Channel& channel = channels_[item.channel];
+  channel.unacknowledged_bytes -= item.size_bytes;
+  if (--channel.in_air == 0) channels_.forget(item.channel);
 }
 
 void Network::departs(AirId id) {
   InAir& item = air(id);
-  if (!stations_[item.from].open) return free_slot(id);
-  Peer& peer = stations_[item.to].peers[item.place];
+  if (!stations_[item.from].open) {
+    leave_channel(item);
+    return free_slot(id);
+  }
+  Channel& channel = channels_[item.channel];
   const bool small = item.size_bytes < physics_.small_below_bytes();
-  if (small && !peer.queued[lane_of(item)]) return start_small(id, peer);
-  enqueue(id, peer);
+  if (small && !channel.queued[lane_of(item)]) return start_small(id, channel);
+  enqueue(id, channel);
   if (small) {
-    start_small(id, peer);
+    start_small(id, channel);
   } else if (item.extra > Duration::zero()) {
     agenda_.call(agenda_.now() + item.extra, [this, id] { start_transfer(id); });
   } else {
@@ -108,19 +123,19 @@ void Network::departs(AirId id) {
   }
 }
 
-void Network::enqueue(AirId id, Peer& peer) {
+void Network::enqueue(AirId id, Channel& channel) {
   InAir& item = air(id);
   item.queued = true;
-  peer.queued[lane_of(item)] = true;
-  queues_[{item.to, item.place, item.lane}].push_back(id);
+  channel.queued[lane_of(item)] = true;
+  queues_[{item.channel, item.lane}].push_back(id);
 }
 
-void Network::start_small(AirId id, Peer& peer) {
+void Network::start_small(AirId id, Channel& channel) {
   const InAir& item = air(id);
   Time at = physics_.small_arrival(stations_[item.from].host, stations_[item.to].host,
                                    item.size_bytes, agenda_.now());
   at += item.extra;
-  Time& last = peer.last_arrival[lane_of(item)];
+  Time& last = channel.last_arrival[lane_of(item)];
   if (!item.queued) at = last = std::max(at, last);
   agenda_.arrival(at, id);
 }
@@ -142,40 +157,43 @@ void Network::completed(const Completion& completion) {
 
 void Network::arrives(AirId id) {
   InAir& item = air(id);
-  if (item.notice) return report_loss(id);
   if (!item.queued) return deliver(id);
   item.ready = true;
-  drain(item.to, item.place, item.lane);
+  drain(item.channel, item.lane);
 }
 
-void Network::drain(StationId to, std::uint32_t place, Lane lane) {
-  const auto found = queues_.find({to, place, lane});
+void Network::drain(Channels::Id id, Lane lane) {
+  const auto found = queues_.find({id, lane});
   if (found == queues_.end()) return;
-  const Time last = stations_[to].peers[place].last_arrival[static_cast<int>(lane)];
+  const Time last = channels_[id].last_arrival[static_cast<int>(lane)];
   if (last > agenda_.now()) {
-    return agenda_.call(last, [this, to, place, lane] { drain(to, place, lane); });
+    return agenda_.call(last, [this, id, lane] { drain(id, lane); });
   }
   std::deque<AirId>& queue = found->second;
   while (!queue.empty() && air(queue.front()).ready) {
-    const AirId id = queue.front();
+    const AirId first = queue.front();
     queue.pop_front();
-    // A notice of loss looks at this; nothing that is delivered makes the queue grow.
-    stations_[to].peers[place].queued[static_cast<int>(lane)] = !queue.empty();
-    deliver(id);
+    // A notice of loss looks at this; nothing that is delivered makes the queue grow. The channel
+    // lives as long as something waits in it.
+    channels_[id].queued[static_cast<int>(lane)] = !queue.empty();
+    deliver(first);
   }
   if (queue.empty()) queues_.erase(found);
 }
 
 void Network::deliver(AirId id) {
   const InAir& item = air(id);
-  if (item.notice) return report_loss(id);  // it had to wait for a lane
-  Station& to = stations_[item.to];
-  to.peers[item.place].unacknowledged_bytes -= item.size_bytes;
-  if (to.open) return put_into_inbox(to, id);
-  const StationId lost = item.to;
+  leave_channel(item);
   const StationId from = item.from;
+  const StationId to = item.to;
+  if (!item.notice && stations_[to].open) return put_into_inbox(stations_[to], id);
+  const bool notice = item.notice;  // it had to wait for a lane
   free_slot(id);
-  if (!stations_[lost].silent) announce_loss(lost, from);
+  if (notice) {
+    report_loss(from, to);
+  } else if (!stations_[to].silent) {
+    announce_loss(to, {from});
+  }
 }
 
 void Network::put_into_inbox(Station& station, AirId id) {
@@ -189,6 +207,17 @@ void Network::put_into_inbox(Station& station, AirId id) {
   scheduler_.unpark(station.receiver);
 }
 
+// What a receiver takes after this message, and what belongs to the one after that.
+void Network::fetch_ahead(AirId next) {
+  if (next == Station::kNothing) return;
+  const InAir& item = air(next);
+  __builtin_prefetch(item.message.header.data());
+  __builtin_prefetch(item.message.payloads.data());
+  if (item.next == Station::kNothing) return;
+  const auto* after = reinterpret_cast<const char*>(&air(item.next));
+  for (std::size_t line = 0; line < sizeof(InAir); line += 64) __builtin_prefetch(after + line);
+}
+
 std::optional<Arrived> Network::take(StationId self) {
   Station& station = stations_[self];
   if (station.first_in == Station::kNothing) return std::nullopt;
@@ -196,6 +225,7 @@ std::optional<Arrived> Network::take(StationId self) {
   InAir& item = air(id);
   station.first_in = item.next;
   if (station.first_in == Station::kNothing) station.last_in = Station::kNothing;
+  fetch_ahead(station.first_in);
   std::optional<Arrived> arrived(std::in_place);
   arrived->lamport = item.lamport;
   arrived->size_bytes = item.size_bytes;
@@ -223,56 +253,62 @@ void Network::close(StationId who, LossCause cause, std::string detail, SeenAs s
   station.last_in = Station::kNothing;
   scheduler_.unpark(station.receiver);
   if (station.silent) return;
-  for (const Peer& peer : station.peers.all()) announce_loss(who, peer.id);
-  for (StationId peer : station.sent_to) announce_loss(who, peer);
+  announce_loss(who, station.met.all());
 }
 
-void Network::announce_loss(StationId lost, StationId to) {
-  if (lost == to || !stations_[to].open) return;
-  const std::uint32_t place = place_of(to, lost);
-  Peer& peer = stations_[to].peers[place];
-  if (std::exchange(peer.loss_due, true)) return;
+void Network::announce_loss(StationId lost, const std::vector<StationId>& to) {
+  std::map<Duration, std::vector<StationId>> by_latency;  // thousands hear of it at one instant
+  for (const StationId peer : to) {
+    if (peer == lost || !stations_[peer].open || !stations_[peer].loss_due.insert(lost)) continue;
+    by_latency[physics_.latency(stations_[lost].host, stations_[peer].host)].push_back(peer);
+  }
+  for (auto& [latency, peers] : by_latency) {
+    agenda_.call(agenda_.now() + latency, [this, lost, peers = std::move(peers)] {
+      for (const StationId peer : peers) report_loss(lost, peer);
+    });
+  }
+}
+
+// Behind the last message of both lanes.
+void Network::report_loss(StationId lost, StationId to) {
+  Station& station = stations_[to];
+  if (!station.open) return;
+  const Channels::Id id = channels_.find(lost, to);
+  for (int lane = 0; lane < kLanes && id != Channels::kNone; ++lane) {
+    Channel& channel = channels_[id];
+    if (channel.queued[lane]) {
+      const AirId notice = notice_of(lost, to);
+      air(notice).lane = static_cast<Lane>(lane);
+      air(notice).ready = true;
+      air(notice).channel = id;
+      ++channel.in_air;
+      return enqueue(notice, channel);
+    }
+    if (channel.last_arrival[lane] > agenda_.now()) {
+      return agenda_.call(channel.last_arrival[lane], [this, lost, to] { report_loss(lost, to); });
+    }
+  }
+  station.lost.insert(lost);
+  put_into_inbox(station, notice_of(lost, to));
+}
+
+AirId Network::notice_of(StationId lost, StationId to) {
   const AirId id = take_slot();
   InAir& notice = air(id);
   notice.from = lost;
   notice.to = to;
   notice.sender = stations_[lost].address;
-  notice.place = place;
   notice.notice = true;
-  agenda_.arrival(agenda_.now() + physics_.latency(stations_[lost].host, stations_[to].host), id);
+  return id;
 }
 
-// Behind the last message of both lanes.
-void Network::report_loss(AirId notice) {
-  const InAir& item = air(notice);
-  Station& station = stations_[item.to];
-  if (!station.open) return free_slot(notice);
-  Peer& peer = station.peers[item.place];
-  for (int lane = 0; lane < kLanes; ++lane) {
-    if (peer.queued[lane]) {
-      air(notice).lane = static_cast<Lane>(lane);
-      air(notice).ready = true;
-      return enqueue(notice, peer);
-    }
-    if (peer.last_arrival[lane] > agenda_.now()) {
-      return agenda_.arrival(peer.last_arrival[lane], notice);
-    }
-  }
-  peer.lost = true;
-  put_into_inbox(station, notice);
+bool Network::knows_lost(StationId self, StationId peer) const {
+  return !stations_[peer].open && stations_[self].lost.contains(peer);
 }
 
-bool Network::knows_lost(StationId self, StationId peer) {
-  if (stations_[peer].open) return false;
-  Peers& peers = stations_[self].peers;
-  const std::uint32_t place = peers.place_of(peer);
-  return place != Peers::kNone && peers[place].lost;
-}
-
-std::size_t Network::unacknowledged_bytes(StationId self, StationId peer) {
-  Peers& peers = stations_[peer].peers;
-  const std::uint32_t place = peers.place_of(self);
-  return place == Peers::kNone ? 0 : peers[place].unacknowledged_bytes;
+std::size_t Network::unacknowledged_bytes(StationId self, StationId peer) const {
+  const Channels::Id id = channels_.find(self, peer);
+  return id == Channels::kNone ? 0 : channels_[id].unacknowledged_bytes;
 }
 
 }  // namespace rehearse::virtual_world

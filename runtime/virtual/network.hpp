@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "runtime/fiber/scheduler.hpp"
@@ -36,6 +36,8 @@ class Network final : public Agenda::Handler {
   /// Of its worker's `endpoint`; none: nothing has that address.
   std::optional<StationId> find(const Address& address) const;
 
+  /// Soon something will be sent.
+  void fetch_for(StationId from, const Address& to) const;
   /// Leaves `from` at `at`, unless `from` is closed before; takes `extra` longer than physics says.
   void send(StationId from, StationId to, Lane lane, Message message, std::uint64_t lamport,
             Time at, Duration extra);
@@ -44,8 +46,8 @@ class Network final : public Agenda::Handler {
   /// one latency from now at the earliest, its peers learn it; or never, if `silent`.
   void close(StationId who, LossCause cause, std::string detail, SeenAs seen_as);
 
-  bool knows_lost(StationId self, StationId peer);
-  std::size_t unacknowledged_bytes(StationId self, StationId peer);
+  bool knows_lost(StationId self, StationId peer) const;
+  std::size_t unacknowledged_bytes(StationId self, StationId peer) const;
 
   /// The first of what `self` has not taken yet.
   std::optional<Arrived> take(StationId self);
@@ -69,7 +71,7 @@ class Network final : public Agenda::Handler {
     bool queued = false;  // behind a transfer, or one itself
     bool ready = false;   // of queued ones: physics is done with it
     AirId next = Station::kNothing;
-    std::uint32_t place = 0;  // of the sender in the receiver's peers
+    Channels::Id channel = Channels::kNone;
     Address sender;
     std::size_t size_bytes = 0;
     std::uint64_t lamport = 0;
@@ -83,15 +85,18 @@ class Network final : public Agenda::Handler {
   void free_slot(AirId id);
   static int lane_of(const InAir& item) { return static_cast<int>(item.lane); }
   InAir& air(AirId id) { return air_[id / kChunk][id % kChunk]; }
-  void enqueue(AirId id, Peer& peer);
-  void start_small(AirId id, Peer& peer);
+  void enqueue(AirId id, Channel& channel);
+  void start_small(AirId id, Channel& channel);
   void start_transfer(AirId id);
-  std::uint32_t place_of(StationId to, StationId from);
-  void drain(StationId to, std::uint32_t place, Lane lane);
+  void meet(StationId from, StationId to);
+  void leave_channel(const InAir& item);
+  void drain(Channels::Id channel, Lane lane);
   void deliver(AirId id);
   void put_into_inbox(Station& station, AirId id);
-  void announce_loss(StationId lost, StationId to);
-  void report_loss(AirId notice);
+  void fetch_ahead(AirId next);
+  void announce_loss(StationId lost, const std::vector<StationId>& to);
+  void report_loss(StationId lost, StationId to);
+  AirId notice_of(StationId lost, StationId to);
 
   fiber::Scheduler& scheduler_;
   Physics& physics_;
@@ -99,7 +104,8 @@ class Network final : public Agenda::Handler {
   std::vector<Station> stations_;
   std::vector<std::vector<StationId>> by_worker_;  // worker slot, endpoint
   std::vector<std::unique_ptr<InAir[]>> air_;      // chunks: a message stays where it is
-  std::map<std::tuple<StationId, std::uint32_t, Lane>, std::deque<AirId>> queues_;
+  Channels channels_;
+  std::map<std::pair<Channels::Id, Lane>, std::deque<AirId>> queues_;
   std::vector<AirId> free_slots_;
   std::map<ActivityId, AirId> under_way_;
 };

@@ -14,45 +14,74 @@ namespace rehearse::virtual_world {
 /// An endpoint's number in its network.
 using StationId = std::uint32_t;
 
-/// What an end knows of another that has sent to it, or of whose loss it is told. Small: there is
-/// one for each pair that talks.
-struct Peer {
+/// A set of stations: a bit each, up to the highest in it. There is one for each station, and with
+/// thousands that all talk to each other it has to stay in the caches.
+class StationSet {
+ public:
+  bool contains(StationId id) const {
+    return id / 64 < words_.size() && (words_[id / 64] >> id % 64 & 1) != 0;
+  }
+  /// False if it was there before.
+  bool insert(StationId id) {
+    if (contains(id)) return false;
+    if (id / 64 >= words_.size()) words_.resize(id / 64 + 1);
+    words_[id / 64] |= std::uint64_t{1} << id % 64;
+    return true;
+  }
+  /// Ascending.
+  std::vector<StationId> all() const;
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+/// From one station to another, while something of it is in the air.
+struct Channel {
   /// By lane: of what is in the air by itself. Nothing later may come before it.
   Time last_arrival[kLanes] = {};
-  std::size_t unacknowledged_bytes = 0;  ///< in the air from there to here
-  StationId id = 0;
-  bool lost = false;         ///< this end has been told
-  bool loss_due = false;     ///< this end will be told
+  std::size_t unacknowledged_bytes = 0;
+  std::uint32_t in_air = 0;  ///< messages, and notices that wait behind them
+  StationId from = 0;
+  StationId to = 0;
   bool queued[kLanes] = {};  ///< by lane: messages wait behind a transfer
 };
 
-/// Peers by number. Kept in the order of first contact, so that walking over them is the same in
-/// every run; found by hashing. A place stays what it is.
-class Peers {
+/// Channels that are in use. What has arrived leaves nothing that later messages need, so there are
+/// as many as messages in the air at most, not one for each pair that has ever talked.
+class Channels {
  public:
-  static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
+  using Id = std::uint32_t;
+  static constexpr Id kNone = static_cast<Id>(-1);
 
-  std::uint32_t place_of(StationId id) const;  ///< kNone: not known
-  std::uint32_t add(StationId id);             ///< REQUIRES: not known
-  Peer& operator[](std::uint32_t place) { return peers_[place]; }
+  Id find(StationId from, StationId to) const;  ///< kNone: nothing is in the air
+  Id get(StationId from, StationId to);         ///< made if there is none
+  void forget(Id id);
+  /// Good until the next `get`.
+  Channel& operator[](Id id) { return channels_[id]; }
+  const Channel& operator[](Id id) const { return channels_[id]; }
   /// Soon to be used.
-  void prefetch(std::uint32_t place) const { __builtin_prefetch(&peers_[place]); }
-  const std::vector<Peer>& all() const { return peers_; }
+  void prefetch(Id id) const { __builtin_prefetch(&channels_[id]); }
+  void prefetch(StationId from, StationId to) const {
+    if (!table_.empty()) __builtin_prefetch(&table_[home(from, to)]);
+  }
 
  private:
-  std::size_t probe(StationId id) const;
+  std::size_t home(StationId from, StationId to) const;
+  std::size_t probe(StationId from, StationId to) const;
   void grow();
 
-  std::vector<Peer> peers_;
   struct Entry {
-    StationId id = 0;
-    std::uint32_t place_plus_1 = 0;  // 0: free
+    StationId from = 0;
+    StationId to = 0;
+    Id id = kNone;  // free
   };
-  std::vector<Entry> table_;
+  std::vector<Channel> channels_;
+  std::vector<Id> free_;
+  std::vector<Entry> table_;  // open addressing; a power of two, at most half full
 };
 
 /// An endpoint as the network sees it.
-struct Station {
+struct alignas(64) Station {
   Address address;
   HostId host = 0;
   AirId first_in = kNothing;  ///< inbox, linked through the messages
@@ -61,8 +90,9 @@ struct Station {
   bool silent = false;  ///< closed, but nobody is told
   LossCause cause = LossCause::unknown;
   TaskId receiver;
-  Peers peers;                     ///< who has sent to it
-  std::vector<StationId> sent_to;  ///< each once
+  StationSet met;       ///< who has sent to it or was sent to: they watch each other
+  StationSet loss_due;  ///< of whose loss it will be told, or was
+  StationSet lost;      ///< of whose loss it was told
   std::string name;
   std::string detail;
 

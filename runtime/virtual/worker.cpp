@@ -57,6 +57,18 @@ class Worker::VirtualEndpoint final : public Endpoint {
   std::shared_ptr<bool> closed_ = std::make_shared<bool>(false);
 };
 
+class Worker::Meter final : public SwitchHook {
+ public:
+  explicit Meter(Worker& worker) : worker_(worker) {}
+  void spawned(TaskId, TaskId) override {}
+  void resumed(TaskId) override {}
+  void suspended(TaskId) override { worker_.charge_measured(); }
+  void finished(TaskId) override {}
+
+ private:
+  Worker& worker_;
+};
+
 Worker::Worker(Job& job, WorkerSpec spec, HostId host, Job::Body body)
     : job_(job),
       spec_(std::move(spec)),
@@ -69,6 +81,20 @@ Worker::Worker(Job& job, WorkerSpec spec, HostId host, Job::Body body)
   stations_.push_back(job_.network_.add(spec_.address, spec_.name, host_));
   outcome_.name = spec_.name;
   outcome_.rank = spec_.rank;
+  if (!job_.options_.measured) return;
+  meter_ = std::make_unique<Meter>(*this);
+  job_.scheduler_.add_hook(group_, *meter_);
+}
+
+// Only the running task computes, and every switch asks: what there is to charge is this worker's.
+Time Worker::now() const {
+  if (meter_) const_cast<Worker*>(this)->charge_measured();
+  return std::max(job_.agenda_.now(), local_time_);
+}
+
+void Worker::charge_measured() {
+  const Cost cost = job_.options_.measured();
+  if (alive_ && (cost.flops > 0 || cost.bytes > 0)) charge(cost);
 }
 
 void Worker::start(int world_size) {
@@ -147,6 +173,7 @@ void Worker::settle() {
 
 Status Worker::send(StationId from, const Address& to, Lane lane, Message message) {
   if (!alive_) return {};
+  job_.network_.fetch_for(from, to);
   if (to.generation < spec_.address.generation) {
     return Failure{
         Code::stale_generation, fmt::format("generation {} is over", to.generation), {}, 0};
@@ -309,7 +336,8 @@ Status Worker::remove(std::string_view object) {
 
 void Worker::charge(const Cost& cost) {
   if (!alive_) return;
-  local_time_ = now() + job_.physics_.duration(host_, cost);
+  const Time from = std::max(job_.agenda_.now(), local_time_);
+  local_time_ = from + job_.physics_.duration(host_, cost);
   job_.scheduler_.hold(group_, local_time_);
 }
 

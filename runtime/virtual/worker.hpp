@@ -18,7 +18,7 @@ class Worker final : Clock, Net, Tasks, Launcher, Disk, Compute, EventLog, Fault
 
   const WorkerSpec& spec() const { return spec_; }
   const Objects& objects() const { return objects_; }
-  Time now() const override { return std::max(job_.agenda_.now(), local_time_); }
+  Time now() const override;
   bool alive() const { return alive_; }
   std::string_view phase_now() const { return recorder_.current_phase(); }
 
@@ -36,7 +36,12 @@ class Worker final : Clock, Net, Tasks, Launcher, Disk, Compute, EventLog, Fault
   class VirtualEndpoint;
   friend class VirtualEndpoint;
 
+  /// Charges the worker for what its task has computed when it stops.
+  class Meter;
+  friend class Meter;
+
   void run_main();
+  void charge_measured();
   void finish();
   void end_with(const Event& event);
   void settle();
@@ -100,6 +105,7 @@ class Worker final : Clock, Net, Tasks, Launcher, Disk, Compute, EventLog, Fault
   bool alive_ = true;
   Time local_time_{};
   Objects objects_;
+  std::unique_ptr<SwitchHook> meter_;
   WorkerOutcome outcome_;
 };
 

@@ -53,7 +53,8 @@ Context::~Context() {
   if (!owned_) return;
   worker_.open_contexts().erase(id_);
   worker_.places().replace(std::move(before_));
-  worker_.handlers().seed(worker_.world().tasks.current(), rpc::Place{}, static_cast<std::uint64_t>(id_));
+  worker_.handlers().seed(worker_.world().tasks.current(), rpc::Place{},
+                          static_cast<std::uint64_t>(id_));
   worker_.autograd().close(id_);
 }
 

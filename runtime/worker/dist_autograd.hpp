@@ -1,15 +1,15 @@
 #pragma once
 
-#include <vector>
-
 #include <ATen/core/Tensor.h>
+
+#include <vector>
 
 #include "runtime/autograd/autograd.hpp"
 #include "runtime/rpc/place.hpp"
 #include "runtime/worker/worker.hpp"
 
-/// Gradients across workers, as in PyTorch's distributed autograd: open a context, call functions on
-/// other workers, run backward, read the gradients of each worker's own leaves. `.grad` is never
+/// Gradients across workers, as in PyTorch's distributed autograd: open a context, call functions
+/// on other workers, run backward, read the gradients of each worker's own leaves. `.grad` is never
 /// touched. Bits equal those of single-process autograd, whatever the order of messages.
 namespace rehearse::dist_autograd {
 

@@ -6,8 +6,10 @@
 namespace rehearse {
 
 Finish::Finish(World& world, rpc::Agent& agent) : world_(world), agent_(agent) {
-  agent.on(MessageKind::finished, [this](const Address& from, const Message&) { on_finished(from.worker); });
-  agent.on(MessageKind::join, [this](const Address& from, const Message&) { on_join(from.worker); });
+  agent.on(MessageKind::finished,
+           [this](const Address& from, const Message&) { on_finished(from.worker); });
+  agent.on(MessageKind::join,
+           [this](const Address& from, const Message&) { on_join(from.worker); });
   agent.on(MessageKind::release, [this](const Address&, const Message&) {
     released_ = true;
     wake();
@@ -27,13 +29,15 @@ std::set<int> Finish::missing() const {
   std::set<int> ranks;
   for (int rank = 0; rank < world_.self.world_size; ++rank) {
     const auto worker = static_cast<std::uint16_t>(rank);
-    if (rank != world_.self.rank && !finished_.contains(worker) && !agent_.lost(worker)) ranks.insert(rank);
+    if (rank != world_.self.rank && !finished_.contains(worker) && !agent_.lost(worker))
+      ranks.insert(rank);
   }
   return ranks;
 }
 
 void Finish::tell(std::uint16_t gatherer) {
-  if (told_.insert(gatherer).second) agent_.post(gatherer, Lane::control, {MessageKind::finished, {}, {}});
+  if (told_.insert(gatherer).second)
+    agent_.post(gatherer, Lane::control, {MessageKind::finished, {}, {}});
 }
 
 // Asks everyone once: so that the loss of one that never spoke is told too.
@@ -68,10 +72,12 @@ void Finish::wait() {
     } else {
       tell(static_cast<std::uint16_t>(rank));
     }
-    const Wake wake = world_.tasks.park(deadline, {"the end of the others' programs, from", fmt::format("w{}", rank)});
+    const Wake wake = world_.tasks.park(
+        deadline, {"the end of the others' programs, from", fmt::format("w{}", rank)});
     if (wake == Wake::unparked || released_) continue;
     world_.events.append({EventKind::deadline_fired, static_cast<std::uint16_t>(rank), 0, 0});
-    throw Error(Code::timed_out, fmt::format("the programs of ranks {} did not end in time", missing()));
+    throw Error(Code::timed_out,
+                fmt::format("the programs of ranks {} did not end in time", missing()));
   }
   if (!gathering_) return;
   for (const std::uint16_t other : finished_) {

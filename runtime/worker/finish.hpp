@@ -31,7 +31,7 @@ class Finish {
 
   World& world_;
   rpc::Agent& agent_;
-  bool returned_ = false;    ///< this worker's program
+  bool returned_ = false;  ///< this worker's program
   bool released_ = false;
   bool gathering_ = false;
   std::set<std::uint16_t> finished_, told_, asked_by_;

@@ -18,8 +18,12 @@ Workload& Workload::option(OptionSpec spec) {
 
 Workload& Workload::option(std::string name, std::int64_t default_value, std::string help,
                            std::int64_t min, std::int64_t max) {
-  return option(OptionSpec{std::move(name), default_value, std::move(help), static_cast<double>(min),
-                           static_cast<double>(max), {}});
+  return option(OptionSpec{std::move(name),
+                           default_value,
+                           std::move(help),
+                           static_cast<double>(min),
+                           static_cast<double>(max),
+                           {}});
 }
 
 Workload& Workload::workers(std::function<std::int64_t(const Options&)> at_least) {

@@ -63,7 +63,8 @@ class Program {
   auto function(std::string name, F body) {
     using Callable = rpc::Callable<std::decay_t<F>>;
     using Signature = typename Callable::Signature;
-    add_function(name, rpc::Registration<Signature>::template make<Callable::takes_worker>(std::move(body)));
+    add_function(
+        name, rpc::Registration<Signature>::template make<Callable::takes_worker>(std::move(body)));
     return Function<Signature>(std::move(name));
   }
 

@@ -6,7 +6,11 @@ namespace rehearse {
 
 Worker::Worker(World& world, rpc::HandlerState& handlers, const JobSpec& job,
                autograd::Autograd& autograd)
-    : world_(world), handlers_(handlers), places_(handlers.places()), job_(job), autograd_(autograd) {}
+    : world_(world),
+      handlers_(handlers),
+      places_(handlers.places()),
+      job_(job),
+      autograd_(autograd) {}
 
 Worker::~Worker() = default;
 
@@ -18,7 +22,10 @@ void Worker::connect(std::unique_ptr<rpc::Calls> calls) {
 Rpc& Worker::rpc() { return *rpc_; }
 
 Random Worker::random(std::string_view name) const {
-  return Random(Hash64().add(world_.self.seed).add(static_cast<std::uint64_t>(world_.self.rank)).value())
+  return Random(Hash64()
+                    .add(world_.self.seed)
+                    .add(static_cast<std::uint64_t>(world_.self.rank))
+                    .value())
       .split(name);
 }
 
@@ -44,7 +51,8 @@ autograd::ContextPlace Worker::next_context_place() { return {step_, contexts_in
 dist_autograd::Context* Worker::current_context() {
   const ContextId context = places_.current().context;
   if (context == 0) return nullptr;
-  if (const auto opened = open_contexts_.find(context); opened != open_contexts_.end()) return opened->second;
+  if (const auto opened = open_contexts_.find(context); opened != open_contexts_.end())
+    return opened->second;
   auto& view = views_[context];
   if (!view) view.reset(new dist_autograd::Context(*this, context));
   return view.get();

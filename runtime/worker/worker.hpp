@@ -1,13 +1,13 @@
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <typeindex>
-
-#include <c10/core/Device.h>
 
 #include "runtime/autograd/autograd.hpp"
 #include "runtime/base/random.hpp"
@@ -34,14 +34,15 @@ struct JobSpec {
 /// belongs into `local<T>()`, never into globals.
 class Worker {
  public:
-  Worker(World& world, rpc::HandlerState& handlers, const JobSpec& job, autograd::Autograd& autograd);
+  Worker(World& world, rpc::HandlerState& handlers, const JobSpec& job,
+         autograd::Autograd& autograd);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   int rank() const { return world_.self.rank; }
   int world_size() const { return world_.self.world_size; }
-  int local_rank() const { return world_.self.local_rank; }  ///< among the workers of its host
+  int local_rank() const { return world_.self.local_rank; }     ///< among the workers of its host
   const std::string& name() const { return world_.self.name; }  ///< "w3"
   c10::Device device() const { return c10::Device(c10::DeviceType::CPU); }
 

@@ -1,8 +1,8 @@
 #include "runtime/worker/worker_main.hpp"
 
-#include <vector>
-
 #include <fmt/format.h>
+
+#include <vector>
 
 #include "runtime/autograd/cut_autograd.hpp"
 #include "runtime/autograd/uncut_autograd.hpp"
@@ -33,7 +33,8 @@ namespace {
 const Workload& workload_of(const Program& program, const JobSpec& job) {
   const Workload* workload = program.find_workload(job.workload);
   if (!workload) {
-    throw Error(Code::bad_argument, fmt::format("{} has no workload '{}'", program.name(), job.workload));
+    throw Error(Code::bad_argument,
+                fmt::format("{} has no workload '{}'", program.name(), job.workload));
   }
   return *workload;
 }
@@ -63,11 +64,12 @@ void wait_for_closing(World& world, const autograd::CutAutograd& autograd) {
 // A worker's layers, bottom up. Tasks refer to them, so they live until the last has ended.
 struct CutRuntime {
   CutRuntime(World& world, const Program& program, const JobSpec& job)
-      : handlers(places, torch, world.self.seed), autograd(world, places),
+      : handlers(places, torch, world.self.seed),
+        autograd(world, places),
         worker(world, handlers, job, autograd) {
     adopt(world, torch, places);
-    auto owned = std::make_unique<rpc::Agent>(world, world.net.open(world.self.name).or_throw(), worker,
-                                              program.functions(), autograd, handlers);
+    auto owned = std::make_unique<rpc::Agent>(world, world.net.open(world.self.name).or_throw(),
+                                              worker, program.functions(), autograd, handlers);
     agent = owned.get();
     worker.connect(std::move(owned));
     finish.emplace(world, *agent);
@@ -97,7 +99,8 @@ void run_cut(World& world, const Program& program, const JobSpec& job) {
 
 struct UncutRuntime {
   UncutRuntime(World& world, const Program& program, const JobSpec& job, UncutRun& run)
-      : handlers(run.places, run.torch, world.self.seed), autograd(run.autograd, world, run.places),
+      : handlers(run.places, run.torch, world.self.seed),
+        autograd(run.autograd, world, run.places),
         worker(world, handlers, job, autograd) {
     adopt(world, run.torch, run.places);
     worker.connect(std::make_unique<rpc::InlineCalls>(run.calls, world, worker, program.functions(),

@@ -17,6 +17,7 @@ std::unique_ptr<UncutRun, DeleteUncutRun> make_uncut_run();
 /// The main task of a worker, in every world: connects it, runs its workload, serves the others
 /// until all are done, frees what is shared. With `uncut`, the same program without messages.
 /// Throws what the workload throws.
-void worker_main(World& world, const Program& program, const JobSpec& job, UncutRun* uncut = nullptr);
+void worker_main(World& world, const Program& program, const JobSpec& job,
+                 UncutRun* uncut = nullptr);
 
 }  // namespace rehearse
