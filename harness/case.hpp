@@ -82,7 +82,8 @@ struct CaseResult {
   std::string first_cause;  ///< one sentence; empty when passed
   std::string skip_reason;
   std::string missing_resource;
-  std::string reproduce;   ///< one line to copy; set by the command line
+  std::string expanded_file;  ///< the scenario as it was run; set by the command line
+  std::string reproduce;      ///< one line to copy; set by the command line
   std::string started_at;  ///< UTC, ISO 8601; set by the command line
   double wall_s = 0;       ///< set by the command line
 };

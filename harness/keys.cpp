@@ -44,7 +44,7 @@ constexpr std::array<Name, 9> kExpectLater = {
     "recovers_within", "restarts",  "samples",     "caught_by",         "same_across",
     "detected_within", "lost_steps", "max_ratio",  "membership_changes"};
 constexpr std::array<Name, 4> kOutcomeKnown = {"fails_with", "on", "names", "within"};
-constexpr std::array<Name, 2> kClosenessKnown = {"max_ulp", "relative"};
+constexpr std::array<Name, 2> kClosenessLater = {"max_ulp", "relative"};
 
 constexpr std::array<Name, 25> kLaterKinds = {
     "exit",        "abort",       "segfault",   "pause",         "signal",
@@ -82,7 +82,7 @@ const KeySet kWhoKeys = {"who", kWhoKnown, kWhoLater};
 const KeySet kWhenKeys = {"when", kWhenKnown, kWhenLater};
 const KeySet kExpectKeys = {"[expect]", kExpectKnown, kExpectLater};
 const KeySet kOutcomeKeys = {"expect.outcome", kOutcomeKnown, kNone};
-const KeySet kClosenessKeys = {"a closeness", kClosenessKnown, kNone};
+const KeySet kClosenessKeys = {"a closeness", kNone, kClosenessLater};
 
 const std::span<const Name> kLaterFaultKinds = kLaterKinds;
 const std::span<const Name> kLaterWorkloads = kLaterWorkloadNames;

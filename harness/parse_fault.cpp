@@ -136,15 +136,25 @@ void read_event(Fields& when, FaultTrigger& trigger) {
   }
 }
 
+/// A program names phases as it likes, but one that is nearly a name of ours is a slip.
+bool is_phase_of_a_program(const std::string& phase) {
+  constexpr std::size_t kSlip = 2;
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_-";
+  if (phase.empty() || phase.find_first_not_of(kLetters) != std::string::npos) return false;
+  if (contains(kLaterPhases, phase)) return false;
+  return edit_distance(phase, nearest(phase, strings(kPhases))) > kSlip;
+}
+
 void read_phase(Fields& when, FaultTrigger& trigger) {
   const auto phase = when.text("phase", "\"backward\"");
   if (!phase) return;
   trigger.phase = *phase;
-  if (contains(kPhases, *phase)) return;
+  if (contains(kPhases, *phase) || is_phase_of_a_program(*phase)) return;
   const Place& place = when.find("phase")->place;
   const bool later = contains(kLaterPhases, *phase);
   when.refuse(place, later ? not_supported_yet(fmt::format("phase \"{}\"", *phase))
-                           : unknown_name("phase", *phase, strings(kPhases)));
+                           : unknown_name("phase", *phase, strings(kPhases)) +
+                                 ", or a phase that the program names: [a-z0-9_-]+");
 }
 
 /// A key that narrows another anchor than the one given.

@@ -1,9 +1,11 @@
 #include "harness/verdict_checks.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 #include <tuple>
 
 namespace rehearse::harness {
@@ -30,6 +32,9 @@ std::string failure_text(const Failure& failure) {
 
 /// What became of a worker, in a few words; empty if it finished.
 std::string end_of(const WorkerOutcome& worker) {
+  if (worker.killed && worker.signal != 0 && worker.signal != SIGKILL) {
+    return fmt::format("ended by signal {} ({})", worker.signal, ::strsignal(worker.signal));
+  }
   if (worker.killed) return "was killed";
   if (worker.failure) return "failed with " + failure_text(*worker.failure);
   if (worker.signal != 0) return fmt::format("ended by signal {}", worker.signal);
@@ -39,10 +44,13 @@ std::string end_of(const WorkerOutcome& worker) {
 
 CheckResult check_completes(const RunOutcome& outcome) {
   const std::string expected = "every worker finishes";
+  // Who ended first is the cause; the others may have failed for lack of it.
+  const WorkerOutcome* first = nullptr;
   for (const WorkerOutcome& worker : outcome.workers) {
-    const std::string end = end_of(worker);
-    if (!end.empty()) return failed("outcome", expected, worker.name + " " + end, worker.name);
+    if (end_of(worker).empty()) continue;
+    if (!first || (worker.ended && first->ended && *worker.ended < *first->ended)) first = &worker;
   }
+  if (first) return failed("outcome", expected, first->name + " " + end_of(*first), first->name);
   return passed("outcome", expected,
                 fmt::format("{} workers finished", outcome.workers.size()));
 }
@@ -81,7 +89,9 @@ std::string mismatch(const WorkerOutcome& worker, const ExpectedOutcome& expecte
   if (!worker.failure) return worker.finished ? "finished" : end_of(worker);
   if (worker.failure->code != expected.fails_with) return end_of(worker);
   if (expected.names) {
-    const std::string text = worker.failure->message + " " + worker.failure->worker;
+    // Where it happened is no name of who is to blame, if that is the worker itself.
+    const bool elsewhere = worker.failure->worker != worker.name;
+    const std::string text = worker.failure->message + (elsewhere ? " " + worker.failure->worker : "");
     for (const int rank : ranks_of(*expected.names, outcome)) {
       if (!names_worker(text, worker_name(rank))) {
         return fmt::format("{}, which does not name {}", end_of(worker), worker_name(rank));

@@ -133,7 +133,7 @@ void add_identity(const CaseResult& result, const Identity& identity, Json& json
   json["scenario"] = result.run.scenario.name;
   json["file"] = result.run.file;
   json["case"] = result.run.name();
-  json["expanded_file"] = nullptr;
+  json["expanded_file"] = text_or_null(result.expanded_file);
   json["world"] = harness::name(result.run.world);
   json["device"] = "cpu";
   json["seed"] = result.run.seed;

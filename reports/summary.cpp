@@ -61,15 +61,32 @@ std::string passed_line(const CaseResult& result, bool colours) {
                      not_checked(result));
 }
 
-/// `room` ≥ 3 lines; what is left of it after title, cause and command shows who waits.
+/// Who waits for whom; of a run that waits for nothing, what its first dead worker printed last.
+Lines details(const RunOutcome& outcome) {
+  Lines lines;
+  for (const WaitingTask& waiting : outcome.waiting) lines.push_back(harness::to_text(waiting));
+  for (const WorkerOutcome& worker : outcome.workers) {
+    if (!lines.empty()) break;
+    for (const std::string& line : worker.last_lines) {
+      lines.push_back(fmt::format("{} printed: {}", worker.name, line));
+    }
+  }
+  return lines;
+}
+
+/// `room` ≥ 3 lines; what is left of it after title, cause and command shows details. Of waits the
+/// first are shown, of what a worker printed the last.
 Lines failure_lines(const CaseResult& result, std::size_t room, bool colours) {
   Lines lines = {title(result, colours), "  " + one_line(result.first_cause)};
-  const auto& waiting = result.outcome.waiting;
-  const std::size_t shown = std::min(waiting.size(), room - 3);
+  Lines more = details(result.outcome);
+  const std::size_t left = room - 3;
+  if (more.size() > left && result.outcome.waiting.empty()) {
+    more.erase(more.begin(), more.end() - static_cast<std::ptrdiff_t>(left));
+  }
+  const std::size_t shown = std::min(more.size(), left);
   for (std::size_t i = 0; i < shown; ++i) {
-    const bool last = i + 1 == shown && shown < waiting.size();
-    lines.push_back("    " + (last ? fmt::format("… and {} more wait", waiting.size() - i)
-                                   : one_line(harness::to_text(waiting[i]))));
+    const bool cut = i + 1 == shown && shown < more.size();
+    lines.push_back("    " + (cut ? fmt::format("… and {} more wait", more.size() - i) : one_line(more[i])));
   }
   lines.push_back("  " + result.reproduce);
   return lines;

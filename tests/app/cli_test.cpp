@@ -129,7 +129,7 @@ TEST(Commands, VersionNamesProgramAndLibtorch) {
 
 TEST(Commands, WorkerIsHandedToTheProgram) {
   FakeRunner runner;
-  const auto catalogue = harness::builtin_workloads();
+  const auto catalogue = harness::sample_catalogue();
   int got = 0;
   const cli::Setup setup{runner, catalogue, {}, "rehearse", {}, [&](int fd) {
                       got = fd;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/cli.hpp"
-#include "harness/builtin_workloads.hpp"
+#include "tests/harness/sample_catalogue.hpp"
 #include "tests/harness/samples.hpp"
 
 namespace rehearse::cli {
@@ -40,7 +40,7 @@ class FakeRunner : public harness::Runner {
 /// Runs the command line with a fake runner and keeps what it printed.
 struct Shell {
   FakeRunner runner;
-  harness::Catalogue catalogue = harness::builtin_workloads();
+  harness::Catalogue catalogue = harness::sample_catalogue();
   std::string out, err;
 
   int run(std::vector<std::string> arguments) {

@@ -1,6 +1,7 @@
 #include "app/run_command.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -192,6 +193,35 @@ TEST_F(RunCommand, AnUnwritableReportIsToldBeforeTheRun) {
   EXPECT_EQ(shell_.run({"run", kQuickstart, "--json", folder_ + "/none/report.json"}), 3);
   EXPECT_TRUE(has(shell_.err, "cannot write report " + folder_ + "/none/report.json: No such file"));
   EXPECT_TRUE(shell_.runner.runs.empty());
+}
+
+// Overrides, seed and defaults are in the file beside the report; two files of one name are told
+// apart.
+TEST_F(RunCommand, WritesTheExpandedScenariosBesideTheReport) {
+  const std::string report = folder_ + "/out.json";
+  const std::string one = simple("a.toml"), other = simple("inner/a.toml");
+  EXPECT_EQ(shell_.run({"run", one, other, "--seed", "7", "--set", "job.steps=5", "--json", report}), 0);
+  for (const char* name : {"a.sim.toml", "a.sim-2.toml"}) {
+    std::ifstream stream(folder_ + "/out.cases/" + name);
+    const std::string text(std::istreambuf_iterator<char>(stream), {});
+    EXPECT_TRUE(has(text, "seed = 7\n") && has(text, "steps = 5\n")) << name << ": " << text;
+  }
+  std::ifstream stream(report);
+  EXPECT_EQ(ordered_json::parse(stream)["runs"][1]["expanded_file"], folder_ + "/out.cases/a.sim-2.toml");
+}
+
+// A signal during the first run: the report is written, the second run is not made.
+TEST_F(RunCommand, ASignalEndsTheRunsButNotTheReport) {
+  shell_.runner.evidence = [](const harness::Case&) {
+    ::raise(SIGTERM);
+    return harness::sample_evidence();
+  };
+  const std::string report = folder_ + "/report.json";
+  EXPECT_EQ(shell_.run({"run", kQuickstart, "--json", report}), 128 + SIGTERM);
+  EXPECT_EQ(shell_.runner.runs.size(), 1u);
+  std::ifstream stream(report);
+  EXPECT_EQ(ordered_json::parse(stream)["first_cause"], "stopped by signal 15 (Terminated)");
+  EXPECT_TRUE(has(shell_.out, "stopped by signal 15"));
 }
 
 TEST_F(RunCommand, AFullDiskIsNamed) {

@@ -2,15 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include "harness/builtin_workloads.hpp"
 #include "harness/parse.hpp"
+#include "tests/harness/sample_catalogue.hpp"
 
 namespace rehearse::harness {
 namespace {
 
 Parsed with(const std::vector<std::string>& overrides) {
   return load_scenario("tests/harness/corpus/good/everything.toml", overrides,
-                       builtin_workloads());
+                       sample_catalogue());
 }
 
 std::string first_problem(const std::vector<std::string>& overrides) {
@@ -35,7 +35,7 @@ TEST(Overrides, ReplaceAndAddValues) {
 
 TEST(Overrides, MakeTablesThatTheFileLeftOut) {
   const Parsed parsed = load_scenario("tests/harness/corpus/good/minimal.toml",
-                                      {"cluster.link.latency=1us"}, builtin_workloads());
+                                      {"cluster.link.latency=1us"}, sample_catalogue());
   ASSERT_TRUE(parsed.scenario);
   EXPECT_EQ(parsed.scenario->cluster.link_latency, std::chrono::microseconds(1));
 }

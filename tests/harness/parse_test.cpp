@@ -8,15 +8,15 @@
 #include <filesystem>
 #include <fstream>
 
-#include "harness/builtin_workloads.hpp"
 #include "harness/document.hpp"
 #include "tests/harness/corpus.hpp"
+#include "tests/harness/sample_catalogue.hpp"
 
 namespace rehearse::harness {
 namespace {
 
 Parsed parse(const std::string& text, const std::vector<std::string>& overrides = {}) {
-  return parse_scenario(text, "t.toml", overrides, builtin_workloads());
+  return parse_scenario(text, "t.toml", overrides, sample_catalogue());
 }
 
 std::string all_problems(const Parsed& parsed) {
@@ -58,7 +58,7 @@ TEST(Parse, RefusesTheBadCorpusWithPlaceAndExpectation) {
 // The values of the fullest file arrive in the structs, in base units.
 TEST(Parse, ReadsEveryKeyIntoItsPlace) {
   const Parsed parsed = load_scenario("tests/harness/corpus/good/everything.toml", {},
-                                      builtin_workloads());
+                                      sample_catalogue());
   ASSERT_TRUE(parsed.scenario) << all_problems(parsed);
   const Scenario& scenario = *parsed.scenario;
   EXPECT_EQ(scenario.name, "a parameter server's worker dies in backward");
@@ -77,7 +77,7 @@ TEST(Parse, ReadsEveryKeyIntoItsPlace) {
 
 TEST(Parse, ReadsFaultsIntoSpecs) {
   const Parsed parsed = load_scenario("tests/harness/corpus/good/everything.toml", {},
-                                      builtin_workloads());
+                                      sample_catalogue());
   ASSERT_TRUE(parsed.scenario);
   const auto& faults = parsed.scenario->faults;
   EXPECT_EQ(faults[0].kind, FaultKind::kill);
@@ -98,17 +98,16 @@ TEST(Parse, ReadsFaultsIntoSpecs) {
   EXPECT_EQ(faults[2].by, kDefaultReorderBy);
   EXPECT_DOUBLE_EQ(faults[2].when.probability, 0.25);
   EXPECT_EQ(faults[3].who.ranks, (std::vector{1, 5}));
-  EXPECT_EQ(faults[3].when.time, Time(std::chrono::minutes(1)));
+  EXPECT_EQ(faults[3].when.phase, "warm-up");
 }
 
 TEST(Parse, ReadsExpectations) {
   const Parsed parsed = load_scenario("tests/harness/corpus/good/everything.toml", {},
-                                      builtin_workloads());
+                                      sample_catalogue());
   ASSERT_TRUE(parsed.scenario);
   const Expect& expect = parsed.scenario->expect;
-  EXPECT_EQ(expect.gradients.kind, Closeness::Kind::max_ulp);
-  EXPECT_EQ(expect.gradients.max_ulp, 4);
-  EXPECT_EQ(expect.final_parameters->kind, Closeness::Kind::relative);
+  EXPECT_EQ(expect.gradients.kind, Closeness::Kind::bitwise);
+  EXPECT_EQ(expect.final_parameters->kind, Closeness::Kind::unchecked);
   EXPECT_FALSE(expect.outcome.completes);
   EXPECT_EQ(expect.outcome.fails_with, Code::peer_lost);
   EXPECT_EQ(expect.outcome.on->ranks, std::vector<int>{0});
@@ -119,7 +118,7 @@ TEST(Parse, ReadsExpectations) {
 // What a file leaves out: checked strictly, and named after the file.
 TEST(Parse, FillsInDefaults) {
   const Parsed parsed =
-      load_scenario("tests/harness/corpus/good/minimal.toml", {}, builtin_workloads());
+      load_scenario("tests/harness/corpus/good/minimal.toml", {}, sample_catalogue());
   ASSERT_TRUE(parsed.scenario);
   EXPECT_EQ(parsed.scenario->name, "minimal");
   EXPECT_EQ(parsed.scenario->expect.gradients.kind, Closeness::Kind::bitwise);
@@ -131,7 +130,7 @@ TEST(Parse, FillsInDefaults) {
 // One run tells all that is wrong, in the order of the file.
 TEST(Parse, ReportsSeveralProblemsInOrder) {
   const Parsed parsed =
-      load_scenario("tests/harness/corpus/bad/several.toml", {}, builtin_workloads());
+      load_scenario("tests/harness/corpus/bad/several.toml", {}, sample_catalogue());
   ASSERT_EQ(parsed.problems.size(), 3u) << all_problems(parsed);
   EXPECT_EQ(parsed.problems[0].place.line, 3u);
   EXPECT_EQ(parsed.problems[1].place.line, 4u);
@@ -141,7 +140,7 @@ TEST(Parse, ReportsSeveralProblemsInOrder) {
 // Things that are no scenario file are named as what they are.
 TEST(Parse, RefusesWhatIsNoFile) {
   const auto first = [](const std::string& file) {
-    const Parsed parsed = load_scenario(file, {}, builtin_workloads());
+    const Parsed parsed = load_scenario(file, {}, sample_catalogue());
     return parsed.problems.empty() ? std::string("accepted") : parsed.problems[0].text();
   };
   const std::string folder = testing::TempDir();

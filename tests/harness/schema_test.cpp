@@ -3,16 +3,16 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "harness/builtin_workloads.hpp"
 #include "harness/parse.hpp"
 #include "tests/harness/corpus.hpp"
 #include "tests/harness/schema_validator.hpp"
+#include "tests/harness/sample_catalogue.hpp"
 
 namespace rehearse::harness {
 namespace {
 
 const nlohmann::ordered_json& schema() {
-  static const auto made = scenario_schema(builtin_workloads());
+  static const auto made = scenario_schema(sample_catalogue());
   return made;
 }
 
@@ -53,7 +53,7 @@ RC_GTEST_PROP(SchemaProperty, AcceptsWhatTheParserAccepts, ()) {
     if (*rc::gen::inRange(0, 8) != 0) text += line;
     line.clear();
   }
-  const Parsed parsed = parse_scenario(text, "t.toml", {}, builtin_workloads());
+  const Parsed parsed = parse_scenario(text, "t.toml", {}, sample_catalogue());
   if (parsed.scenario) RC_ASSERT(refusal_of(text) == "");
 }
 

@@ -1,4 +1,4 @@
-#include "harness/builtin_workloads.hpp"
+#include "tests/harness/sample_catalogue.hpp"
 
 namespace rehearse::harness {
 namespace {
@@ -64,7 +64,7 @@ WorkloadInfo model_parallel() {
 
 }  // namespace
 
-Catalogue builtin_workloads() {
+Catalogue sample_catalogue() {
   Catalogue catalogue;
   for (WorkloadInfo& workload : std::vector<WorkloadInfo>{
            random_graph(), call_chain(), fan_out(), parameter_server(), model_parallel()}) {
