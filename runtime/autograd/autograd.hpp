@@ -19,7 +19,7 @@ struct BackwardOptions {
   bool retain_graph = false;  ///< keep saved tensors, so that the graph can be run again
   bool create_graph = false;  ///< not supported yet
   bool rerunnable = true;     ///< saved tensors are kept until the pass is decided; false: less
-                           ///< memory, but a failed pass closes the context
+                              ///< memory, but a failed pass closes the context
   std::vector<at::Tensor>
       grad_outputs;                ///< one per root, of its shape; ones for scalar roots if empty
   std::vector<at::Tensor> inputs;  ///< only these leaves (of this worker), if not empty

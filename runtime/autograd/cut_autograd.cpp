@@ -85,12 +85,22 @@ ContextId CutAutograd::open(const ContextPlace& place) {
                  fmt::format("this task has a context already: {:#x}; close it first", current),
                  world_.self.name, current});
   }
+  wait_for_a_place();
   const auto self = static_cast<WorkerId>(world_.self.rank);
   const ContextId context = make_context(
       self, static_cast<std::uint16_t>(world_.self.address.generation), next_context_++);
   create(context, place).opened_here = true;
+  ++opened_;
   step_ = std::max(step_, place.step);  // which the program has said already
   return context;
+}
+
+// Back-pressure: a program that opens contexts faster than it closes them waits here.
+void CutAutograd::wait_for_a_place() {
+  while (opened_ >= world_.limits.contexts_open) {
+    waiting_to_open_.push_back(world_.tasks.current());
+    world_.tasks.park(kNever, {"another context to be closed", world_.self.name});
+  }
 }
 
 void CutAutograd::close(ContextId context) {
@@ -106,6 +116,10 @@ void CutAutograd::free(ContextId context, const Failure& why) {
   // Out of the map first: what its destruction sets free must not find it.
   const std::unique_ptr<Share> share = std::move(found->second);
   shares_.erase(found);
+  if (share->opened_here) {
+    --opened_;
+    for (const TaskId task : std::exchange(waiting_to_open_, {})) world_.tasks.unpark(task);
+  }
   closed_.add(context);
   if (why.code != Code::ok) {
     constexpr std::size_t kKept = 256;  // the oldest are answered with `context_closed`

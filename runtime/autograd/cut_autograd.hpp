@@ -53,6 +53,7 @@ class CutAutograd final : public Autograd {
   Failure not_here(ContextId context) const;
   void free(ContextId context, const Failure& why);
   void enter_step(std::int64_t step);
+  void wait_for_a_place();
   void on_close(const Address& from, const Message& message);
   void on_open_ask(const Address& from, const Message& message);
   void on_open_answer(const Address& from, const Message& message);
@@ -88,6 +89,8 @@ class CutAutograd final : public Autograd {
   void on_grad(const Address& from, Message message);
   void queue(Share& share, PassId pass);
   void execute_all();
+  void wait_for_work();
+  void expire_passes();
   void execute(Share& share, PassId pass);
   Status plan(Share& share, PassRun& run);
   Status feed(PassRun& run);
@@ -103,6 +106,8 @@ class CutAutograd final : public Autograd {
   std::map<ContextId, Failure> broken_;  ///< why contexts could not go on, for who still asks
   std::int64_t step_ = -1;               ///< the latest that this worker has heard of
   std::uint32_t next_context_ = 1;
+  int opened_ = 0;  ///< of the shares, those of contexts opened here
+  std::vector<TaskId> waiting_to_open_;
   std::deque<Work> work_;
   TaskId executing_task_;
 };

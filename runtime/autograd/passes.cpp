@@ -154,7 +154,7 @@ void CutAutograd::queue(Share& share, PassId pass) {
 
 void CutAutograd::execute_all() {
   for (;;) {
-    while (work_.empty()) world_.tasks.park(kNever, {"gradients", {}});
+    while (work_.empty()) wait_for_work();
     const auto [context, pass] = work_.front();
     work_.pop_front();
     Share* share = find(context);
@@ -162,6 +162,22 @@ void CutAutograd::execute_all() {
     share->runs.at(pass).queued = false;
     execute(*share, pass);
     if (!work_.empty()) world_.tasks.yield();
+  }
+}
+
+// A participant has a deadline too: its initiator may be gone without anybody saying so.
+void CutAutograd::wait_for_work() {
+  Time deadline = kNever;
+  for (const auto& [context, share] : shares_)
+    deadline = std::min(deadline, share->core.next_deadline());
+  if (world_.tasks.park(deadline, {"gradients", {}}) == Wake::timed_out) expire_passes();
+}
+
+void CutAutograd::expire_passes() {
+  std::vector<ContextId> contexts;
+  for (const auto& [context, share] : shares_) contexts.push_back(context);
+  for (const ContextId context : contexts) {
+    if (Share* share = find(context)) perform(*share, share->core.expire(world_.clock.now()));
   }
 }
 

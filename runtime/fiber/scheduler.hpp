@@ -96,6 +96,8 @@ class Scheduler {
   Wake park_shielded(Time deadline, WaitReason reason);
   /// Makes a parked task ready. False if it is not parked (it runs, is ready, or has ended).
   bool unpark(TaskId task);
+  /// `task` will soon be unparked.
+  void prefetch(TaskId task) const;
   /// Lets what is ready, and what `Driver::poll` finds, run first.
   void yield();
   /// Waits until `task` has ended.
@@ -159,6 +161,7 @@ class Scheduler {
   void resume(Task& task);
   void switch_out(Task& task);
   void retire(Task& task);
+  static void fetch_ahead(const TaskQueue& queue);
   void run_one(TaskQueue& queue);
   void run_turn();
   void fire_timers(Time now);
