@@ -1,7 +1,10 @@
 // How many small messages a second pass through a virtual world: every worker sends to a random
 // other, so many messages in the air per worker, through Endpoint, with codec, events and digest.
 //
-//   messages [--workers 64,5000] [--messages 2000000] [--in-air 4] [--repeat 3] [--json FILE]
+//   bench_messages [--worlds memory,sim] [--workers 64,5000] [--messages 2000000] [--in-air 4]
+//                  [--repeat 3] [--json FILE]
+//
+// Processor time of this process, since a loaded machine disturbs it less than wall time.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -19,6 +22,9 @@
 #include "runtime/base/random.hpp"
 #include "runtime/virtual/constant_physics.hpp"
 #include "runtime/virtual/job.hpp"
+#ifdef REHEARSE_HAS_SIMGRID
+#include "sim/run.hpp"
+#endif
 
 namespace rehearse {
 namespace {
@@ -27,6 +33,7 @@ constexpr std::size_t kMessageBytes = 512;
 constexpr std::size_t kHeaderBytes = 24;
 
 struct Row {
+  bool sim = false;
   int workers = 0;
   double messages = 0;
   double seconds = 0;
@@ -80,10 +87,18 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-Row measure(int workers, std::int64_t messages, int in_air) {
-  virtual_world::ConstantPhysics physics;
-  const Duration hop = physics.small_arrival(0, 1, kMessageBytes, Time{}) - Time{};
-  const Time end{hop * (messages / (std::int64_t{workers} * in_air))};
+struct Plan {
+  bool sim = false;
+  int workers = 0;
+  std::int64_t messages = 0;
+  int in_air = 0;
+};
+
+Row run_job(virtual_world::Physics& physics, const Plan& plan) {
+  const int workers = plan.workers, in_air = plan.in_air;
+  // A hop takes a little longer, so this is about how many messages there will be.
+  const Duration hop = physics.latency(0, 1);
+  const Time end{hop * (plan.messages / (std::int64_t{workers} * in_air))};
   virtual_world::JobOptions options;
   options.seed = 1;
   options.stack_bytes = 64 << 10;
@@ -98,17 +113,36 @@ Row measure(int workers, std::int64_t messages, int in_air) {
   const double spent = processor_seconds() - start;
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  return {workers, static_cast<double>(outcome.counters.at("messages")), spent,
-          static_cast<double>(usage.ru_maxrss) / 1024, outcome.digest};
+  return {plan.sim,
+          workers,
+          static_cast<double>(outcome.counters.at("messages")),
+          spent,
+          static_cast<double>(usage.ru_maxrss) / 1024,
+          outcome.digest};
 }
 
-// In a child of its own, so that resident memory is that of one run.
-Row measure_apart(int workers, std::int64_t messages, int in_air) {
+Row measure(const Plan& plan) {
+#ifdef REHEARSE_HAS_SIMGRID
+  if (plan.sim) {
+    Row row;
+    sim::ClusterSpec cluster;
+    cluster.hosts = plan.workers;
+    sim::run_under_simgrid(cluster,
+                           [&](virtual_world::Physics& physics) { row = run_job(physics, plan); });
+    return row;
+  }
+#endif
+  virtual_world::ConstantPhysics physics;
+  return run_job(physics, plan);
+}
+
+// In a child of its own: SimGrid runs once in a process, and resident memory is that of one run.
+Row measure_apart(const Plan& plan) {
   int ends[2];
   if (::pipe(ends) != 0) throw Error(Code::cannot_start, "no pipe");
   const pid_t child = ::fork();
   if (child == 0) {
-    const Row row = measure(workers, messages, in_air);
+    const Row row = measure(plan);
     const bool written = ::write(ends[1], &row, sizeof row) == sizeof row;
     ::_exit(written ? 0 : 1);
   }
@@ -121,10 +155,10 @@ Row measure_apart(int workers, std::int64_t messages, int in_air) {
   return row;
 }
 
-Row best_of(int repeat, int workers, std::int64_t messages, int in_air) {
-  Row best = measure_apart(workers, messages, in_air);
+Row best_of(int repeat, const Plan& plan) {
+  Row best = measure_apart(plan);
   for (int i = 1; i < repeat; ++i) {
-    const Row row = measure_apart(workers, messages, in_air);
+    const Row row = measure_apart(plan);
     if (row.digest != best.digest) throw Error(Code::corrupt, "two runs have different digests");
     if (row.seconds < best.seconds) best = row;
   }
@@ -132,7 +166,7 @@ Row best_of(int repeat, int workers, std::int64_t messages, int in_air) {
 }
 
 nlohmann::json json_of(const Row& row) {
-  return {{"name", fmt::format("messages_{}_workers", row.workers)},
+  return {{"name", fmt::format("{}_{}_workers", row.sim ? "sim" : "memory", row.workers)},
           {"messages", row.messages},
           {"messages_per_s", row.messages / row.seconds},
           {"ns_per_message", row.seconds / row.messages * 1e9},
@@ -145,10 +179,16 @@ nlohmann::json json_of(const Row& row) {
 
 int main(int argc, char** argv) {
   CLI::App app{"Small messages a second through a virtual world"};
+  std::vector<std::string> worlds{"memory"};
+#ifdef REHEARSE_HAS_SIMGRID
+  worlds.push_back("sim");
+#endif
+  const auto known = worlds;
   std::vector<int> workers{64, 5000};
   std::int64_t messages = 2'000'000;
   int in_air = 4, repeat = 3;
   std::string json;
+  app.add_option("--worlds", worlds)->delimiter(',')->check(CLI::IsMember(known));
   app.add_option("--workers", workers)->delimiter(',');
   app.add_option("--messages", messages);
   app.add_option("--in-air", in_air);
@@ -157,14 +197,18 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   nlohmann::json rows = nlohmann::json::array();
-  fmt::print("{:>8} {:>12} {:>12} {:>10} {:>10}\n", "workers", "messages", "messages/s", "ns each",
-             "MiB");
-  for (int count : workers) {
-    const rehearse::Row row = rehearse::best_of(repeat, count, messages, in_air);
-    fmt::print("{:>8} {:>12.0f} {:>12.0f} {:>10.0f} {:>10.0f}\n", count, row.messages,
-               row.messages / row.seconds, row.seconds / row.messages * 1e9, row.resident_mib);
-    std::fflush(stdout);
-    rows.push_back(json_of(row));
+  fmt::print("{:>8} {:>8} {:>12} {:>12} {:>10} {:>10}\n", "world", "workers", "messages",
+             "messages/s", "ns each", "MiB");
+  for (const std::string& world : worlds) {
+    for (const int count : workers) {
+      const rehearse::Row row =
+          rehearse::best_of(repeat, {world == "sim", count, messages, in_air});
+      fmt::print("{:>8} {:>8} {:>12.0f} {:>12.0f} {:>10.0f} {:>10.0f}\n", world, count,
+                 row.messages, row.messages / row.seconds, row.seconds / row.messages * 1e9,
+                 row.resident_mib);
+      std::fflush(stdout);
+      rows.push_back(json_of(row));
+    }
   }
   if (!json.empty()) std::ofstream(json) << nlohmann::json{{"rows", rows}}.dump(2) << "\n";
 }

@@ -1,31 +1,22 @@
 // Round trips through Endpoint between two processes over TCP, each beside a bare blocking TCP
 // ping-pong of the same bytes in the same two processes, in turn. Prints medians and the ratio of
 // medians over the rounds with its spread; then how long after SIGKILL a peer hears of the loss.
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/tcp.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "bench/bare_tcp.hpp"
+#include "bench/figures.hpp"
+#include "bench/local_job.hpp"
 #include "runtime/real/launcher.hpp"
 
 namespace rehearse {
 namespace {
-
-using SteadyClock = std::chrono::steady_clock;
-using Samples = std::vector<double>;
 
 struct Size {
   std::size_t bytes;
@@ -37,64 +28,19 @@ constexpr int kInFlight = 64;
 constexpr int kPipelined = 40'000;
 constexpr std::size_t kHeaderBytes = 64;
 
-double microseconds_since(SteadyClock::time_point start) {
-  return std::chrono::duration<double, std::micro>(SteadyClock::now() - start).count();
-}
+using bench::bare_echo;
+using bench::bare_pair;
+using bench::bare_ping;
+using bench::median;
+using bench::microseconds_since;
+using bench::Samples;
+using bench::SteadyClock;
 
-double median(Samples samples) {
-  std::sort(samples.begin(), samples.end());
-  return samples[samples.size() / 2];
-}
-
-std::array<int, 2> bare_pair() {
-  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in where{};
-  where.sin_family = AF_INET;
-  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof where;
-  auto* address = reinterpret_cast<sockaddr*>(&where);
-  std::array<int, 2> pair{::socket(AF_INET, SOCK_STREAM, 0), -1};
-  if (::bind(listener, address, length) != 0 || ::listen(listener, 1) != 0 ||
-      ::getsockname(listener, address, &length) != 0 || ::connect(pair[0], address, length) != 0) {
-    std::perror("bare pair");
-    std::exit(3);
-  }
-  pair[1] = ::accept(listener, nullptr, nullptr);
-  ::close(listener);
-  const int one = 1;
-  for (const int end : pair) ::setsockopt(end, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  return pair;
-}
-
-void read_all(int socket, std::byte* to, std::size_t size) {
-  while (size > 0) {
-    const ssize_t got = ::recv(socket, to, size, 0);
-    if (got <= 0) std::exit(3);
-    to += got;
-    size -= static_cast<std::size_t>(got);
-  }
-}
-
-void write_all(int socket, const std::byte* from, std::size_t size) {
-  while (size > 0) {
-    const ssize_t sent = ::send(socket, from, size, MSG_NOSIGNAL);
-    if (sent <= 0) std::exit(3);
-    from += sent;
-    size -= static_cast<std::size_t>(sent);
-  }
-}
-
+// The same bytes as a message's: header and payload.
 double bare(int socket, bool asks, const Size& size, Bytes& buffer) {
-  buffer.resize(kHeaderBytes + size.bytes);
-  Samples samples;
-  for (int i = 0; i < size.round_trips; ++i) {
-    const auto start = SteadyClock::now();
-    if (asks) write_all(socket, buffer.data(), buffer.size());
-    read_all(socket, buffer.data(), buffer.size());
-    if (!asks) write_all(socket, buffer.data(), buffer.size());
-    samples.push_back(microseconds_since(start));
-  }
-  return median(samples);
+  if (asks) return bare_ping(socket, kHeaderBytes + size.bytes, size.round_trips, buffer);
+  bare_echo(socket, kHeaderBytes + size.bytes, size.round_trips, buffer);
+  return 0;
 }
 
 Message message_of(const Payload& payload) {
@@ -143,9 +89,8 @@ void print(const char* name, const Samples& ours, const Samples& theirs) {
   Samples ratios;
   for (std::size_t i = 0; i < ours.size(); ++i) ratios.push_back(ours[i] / theirs[i]);
   fmt::print("{:>8}  endpoint {:9.1f} us  bare {:9.1f} us  ratio {:.2f} ({:.2f}..{:.2f})\n", name,
-             median(ours), median(theirs), median(ratios),
-             *std::min_element(ratios.begin(), ratios.end()),
-             *std::max_element(ratios.begin(), ratios.end()));
+             median(ours), median(theirs), median(ratios), bench::quantile(ratios, 0),
+             bench::quantile(ratios, 1));
 }
 
 void measure(World& world, const std::array<int, 2>& pair, int rounds) {
@@ -174,8 +119,7 @@ void measure(World& world, const std::array<int, 2>& pair, int rounds) {
   }
   if (asks) {
     fmt::print("{} in flight, 1 KiB: {:.0f} messages/s ({:.0f}..{:.0f})\n", kInFlight,
-               median(rates), *std::min_element(rates.begin(), rates.end()),
-               *std::max_element(rates.begin(), rates.end()));
+               median(rates), bench::quantile(rates, 0), bench::quantile(rates, 1));
   }
 }
 
@@ -198,39 +142,15 @@ void measure_loss(World& world) {
   endpoint->receive(kNever).or_throw();
 }
 
-std::string text_of_file(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// What rank 0 printed. Both are expected to end by themselves unless `killed`.
-std::string run_two(real::Body body, bool killed) {
-  std::string directory =
-      (std::filesystem::temp_directory_path() / "rehearse-bench-XXXXXX").string();
-  if (!::mkdtemp(directory.data())) return "";
-  real::LocalJobOptions options;
-  options.workers = 2;
-  options.run_directory = directory;
-  options.body = std::move(body);
-  const RunOutcome outcome = real::run_local_job(options);
-  std::string printed = text_of_file(outcome.workers[0].log);
-  std::filesystem::remove_all(directory);
-  for (const WorkerOutcome& worker : outcome.workers) {
-    if (worker.failure) printed += worker.failure->message + "\n";
-    if (!worker.finished && !killed) printed += worker.name + " did not finish\n";
-  }
-  return printed;
-}
-
 int run(int rounds) {
   const auto pair = bare_pair();
-  fmt::print("{}", run_two([&](World& world) { measure(world, pair, rounds); }, false));
+  fmt::print("{}", bench::run_pair([&](World& world) { measure(world, pair, rounds); }));
   Samples losses;
   for (int round = 0; round < 3 * rounds; ++round) {
-    losses.push_back(std::atof(run_two(measure_loss, true).c_str()));
+    losses.push_back(std::atof(bench::run_pair(measure_loss, true).c_str()));
   }
   fmt::print("peer lost after SIGKILL: {:.0f} us (at most {:.0f})\n", median(losses),
-             *std::max_element(losses.begin(), losses.end()));
+             bench::quantile(losses, 1));
   return 0;
 }
 
