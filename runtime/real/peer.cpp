@@ -13,8 +13,10 @@ namespace {
 constexpr Duration kRedialAfter = std::chrono::milliseconds(2);
 constexpr Duration kReadTurn = std::chrono::milliseconds(1);
 constexpr std::size_t kReadStepBytes = std::size_t{512} << 10;
-// Messages that follow one another within this share a write at the end of the turn.
+// Messages that follow one another within this share a write at the end of the turn, once so many
+// have: a few calls before a long computation all leave before it.
 constexpr Duration kGatherFor = std::chrono::microseconds(20);
+constexpr int kBurstMin = 4;
 constexpr int kRefusalsMax = 16;
 
 }  // namespace
@@ -37,7 +39,10 @@ void Peer::send(Lane lane, Message message, std::uint64_t lamport, Time not_befo
   }
   delivery_.submit(lane, std::move(message), lamport);
   flush_wanted_ = true;
-  if (!more_follows || now - flushed_at_ >= kGatherFor) flush();
+  burst_ = now - sent_at_ < kGatherFor ? burst_ + 1 : 0;
+  sent_at_ = now;
+  const bool gather = more_follows || burst_ >= kBurstMin;
+  if (!gather || now - flushed_at_ >= kGatherFor) flush();
 }
 
 void Peer::release_held(Time now) {

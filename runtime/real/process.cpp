@@ -181,6 +181,7 @@ class Process final : public fiber::Driver,
     if (quiet) poller_.poll(until == kNever ? Duration::max() : until - time_now());
     if (until <= time) poller_.poll(Duration::zero());
     net_->turn();
+    next_poll_ = time_now() + kPollEvery;
   }
 
   // True if something came.
