@@ -8,7 +8,8 @@ std::vector<StationId> StationSet::all() const {
   std::vector<StationId> all;
   for (std::size_t i = 0; i < words_.size(); ++i) {
     for (std::uint64_t word = words_[i]; word != 0; word &= word - 1) {
-      all.push_back(static_cast<StationId>(64 * i) + static_cast<StationId>(std::countr_zero(word)));
+      all.push_back(static_cast<StationId>(64 * i) +
+                    static_cast<StationId>(std::countr_zero(word)));
     }
   }
   return all;
