@@ -1,8 +1,10 @@
 #include "runtime/rpc/future.hpp"
 
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace rehearse::rpc {
 
@@ -30,7 +32,7 @@ void FutureCore::completed() {
 }
 
 void FutureCore::then(bool ready, std::function<void()> body) {
-  Continuation continuation{places_.issue(), std::move(body)};
+  Continuation continuation{places_.issue(), at::GradMode::is_enabled(), std::move(body)};
   if (ready) {
     start(std::move(continuation));
   } else {
@@ -44,6 +46,7 @@ void FutureCore::start(Continuation continuation) {
   world_.tasks.spawn("continuation of " + what_, Duty::background,
                      [this, continuation = std::move(continuation)] {
                        PlaceScope scope(places_, continuation.place);
+                       c10::AutoGradMode grad_mode(continuation.grad_enabled);
                        continuation.body();
                      });
 }

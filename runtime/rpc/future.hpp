@@ -36,7 +36,7 @@ class FutureCore {
   /// It has come: wakes all who wait, starts what was registered.
   void completed();
   /// Runs `continuation` in a task of its own once the future is complete. Its place in the program
-  /// is here, where it is registered.
+  /// and its grad mode are those of here, where it is registered.
   void then(bool ready, std::function<void()> continuation);
 
   Failure timed_out() const;
@@ -48,6 +48,7 @@ class FutureCore {
  private:
   struct Continuation {
     Place place;
+    bool grad_enabled = true;
     std::function<void()> body;
   };
   void start(Continuation continuation);
