@@ -54,6 +54,8 @@ void Agent::receive_all() {
     if (!envelope.ok()) return;  // the endpoint closes: the worker ends
     auto& [from, what] = envelope.value();
     if (auto* received = std::get_if<Received>(&what)) {
+      // So that an answer, or a context closed while an exception unwinds, never waits for a name.
+      addresses_.try_emplace(from.worker, from);
       dispatch(from, std::move(received->message));
     } else if (const auto* gone = std::get_if<PeerLost>(&what)) {
       lose(from.worker, gone->detail.empty() ? std::string(name(gone->cause)) : gone->detail);
@@ -187,7 +189,8 @@ void Agent::on_error(const Address& from, Message message) {
   Reader reader(message.header);
   const CallNumber call = reader.get_varint();
   Failure failure = decode_failure(reader);
-  if (!pending_.contains(call)) {
+  const auto found = pending_.find(call);
+  if (found == pending_.end() || found->second.worker != from.worker) {
     world_.events.append({EventKind::late_reply, from.worker, call, 0});
     return;
   }
