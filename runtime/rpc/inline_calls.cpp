@@ -43,7 +43,7 @@ Calls::CallNumber InlineCalls::issue(int rank, std::string_view function,
   std::optional<Packed> result;
   std::optional<Failure> failure;
   try {
-    result = callee.serve(*this, place, function, signature, std::move(arguments));
+    result = callee.serve(*this, call, place, function, signature, std::move(arguments));
   } catch (const Cancelled&) {
     throw;
   } catch (...) {
@@ -57,12 +57,13 @@ Calls::CallNumber InlineCalls::issue(int rank, std::string_view function,
   return call;
 }
 
-Packed InlineCalls::serve(const InlineCalls& caller, const Place& place, std::string_view function,
-                          std::string_view signature, Packed arguments) {
+Packed InlineCalls::serve(const InlineCalls& caller, CallNumber call, const Place& place,
+                          std::string_view function, std::string_view signature,
+                          Packed arguments) {
   const auto from = static_cast<std::uint16_t>(caller.world_.self.rank);
   if (place.context != 0) crossing_.join(place, from).or_throw();
   // Number and caller of the call, as in a request.
-  const std::uint64_t salt = Hash64().add(from).add(caller.next_call_ - 1).value();
+  const std::uint64_t salt = Hash64().add(from).add(call).value();
   Packed result;
   handler_state_.run_in_place(world_.tasks.current(), place, salt, [&] {
     result =

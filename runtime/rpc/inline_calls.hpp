@@ -36,8 +36,8 @@ class InlineCalls final : public Calls {
 
  private:
   /// Runs the function on this worker, in the caller's task, at `place`; crosses what it returns.
-  Packed serve(const InlineCalls& caller, const Place& place, std::string_view function,
-               std::string_view signature, Packed arguments);
+  Packed serve(const InlineCalls& caller, CallNumber call, const Place& place,
+               std::string_view function, std::string_view signature, Packed arguments);
 
   InlineJob& job_;
   World& world_;
