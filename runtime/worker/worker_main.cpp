@@ -67,9 +67,11 @@ struct CutRuntime {
       : handlers(places, torch, world.self.seed),
         autograd(world, places),
         worker(world, handlers, job, autograd) {
+    // What can fail comes first: hooks must outlive the tasks, and this would not.
+    auto endpoint = world.net.open(world.self.name).or_throw();
     adopt(world, torch, places);
-    auto owned = std::make_unique<rpc::Agent>(world, world.net.open(world.self.name).or_throw(),
-                                              worker, program.functions(), autograd, handlers);
+    auto owned = std::make_unique<rpc::Agent>(world, std::move(endpoint), worker,
+                                              program.functions(), autograd, handlers);
     agent = owned.get();
     worker.connect(std::move(owned));
     finish.emplace(world, *agent);
