@@ -33,10 +33,7 @@ Tensor leaf(Worker& worker, Tensor x, std::int64_t copy) {
 void step_local(Worker& worker, ContextId context, bool last_step) {
   worker.phase("optimizer");
   Tensor& parameter = worker.local<Local>().of(worker);
-  Tensor gradient;
-  // A worker that the context never reached has no share of it.
-  if (worker.current_context())
-    gradient = dist_autograd::get_gradients(worker, context, {parameter})[0];
+  const Tensor gradient = dist_autograd::get_gradients(worker, context, {parameter})[0];
   at::NoGradGuard no_grad;
   if (gradient.defined()) parameter.sub_(gradient, kRate);
   if (last_step) worker.report_final_parameters({parameter});
