@@ -89,7 +89,14 @@ Calls::CallNumber Agent::issue(int rank, std::string_view function, std::string_
   const std::uint16_t worker = to.value().worker;
   std::size_t bytes = arguments.bytes.size();
   for (const auto& tensor : arguments.tensors) bytes += tensor.defined() ? tensor.nbytes() : 0;
-  wait_for_credit(to.value(), bytes);
+  if (!wait_for_credit(to.value(), bytes, deadline)) {
+    world_.events.append({EventKind::deadline_fired, worker, call, 0});
+    complete(Failure{Code::timed_out,
+                     fmt::format("{} did not take earlier messages before the deadline of {}",
+                                 worker_name(worker), function),
+                     worker_name(worker), 0});
+    return call;
+  }
 
   // The send node belongs to what the caller has done so far; what follows, to the next position.
   Bytes section;
@@ -126,11 +133,12 @@ Calls::CallNumber Agent::issue(int rank, std::string_view function, std::string_
   return call;
 }
 
-void Agent::wait_for_credit(const Address& to, std::size_t bytes) {
+bool Agent::wait_for_credit(const Address& to, std::size_t bytes, Time deadline) {
   for (;;) {
     const std::size_t in_the_air = endpoint_->unacknowledged_bytes(to);
-    if (in_the_air == 0 || in_the_air + bytes <= world_.limits.credit_bytes) return;
-    if (lost_.contains(to.worker)) return;
+    if (in_the_air == 0 || in_the_air + bytes <= world_.limits.credit_bytes) return true;
+    if (lost_.contains(to.worker)) return true;
+    if (world_.clock.now() >= deadline) return false;
     world_.tasks.park(world_.clock.now() + kCreditPause, {"credit of", worker_name(to.worker)});
   }
 }

@@ -72,7 +72,8 @@ class Agent final : public Calls {
   void answer(const Address& to, std::uint64_t id, Failure failure);
 
   void complete(CallNumber call, Result<Packed> result);
-  void wait_for_credit(const Address& to, std::size_t bytes);
+  /// False at `deadline`.
+  bool wait_for_credit(const Address& to, std::size_t bytes, Time deadline);
   void watch_deadlines();
   void add_deadline(Time deadline, CallNumber call);
   Result<Address> address_of(int rank);
