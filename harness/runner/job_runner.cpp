@@ -170,7 +170,11 @@ CaseResult JobRunner::judged(const Case& run, const WallTime& time, RunOutcome o
   evidence.outcome = std::move(outcome);
   if (run.has_oracle && evidence.outcome.end == RunOutcome::End::done) {
     auto oracle = oracle_of(in(time, run));
-    if (!oracle.ok()) return harness_error(run, oracle.failure());
+    if (!oracle.ok()) {
+      // A program that ends its process ends its twin's too: the run itself says more.
+      CaseResult result = judge(run, std::move(evidence));
+      return result.verdict == Verdict::passed ? harness_error(run, oracle.failure()) : result;
+    }
     evidence.oracle = std::move(oracle).value();
     if (evidence.oracle->end == RunOutcome::End::timed_out)
       return out_of_time(run, "its uncut twin");
