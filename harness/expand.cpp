@@ -29,17 +29,20 @@ std::string in_units(std::int64_t amount, const std::array<Unit, N>& units) {
 }
 
 std::string duration(Duration duration) {
-  constexpr std::array<Unit, 4> kUnits = {{{1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}, {1, "ns"}}};
+  constexpr std::array<Unit, 4> kUnits = {
+      {{1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}, {1, "ns"}}};
   return in_units(duration.count(), kUnits);
 }
 
 std::string bandwidth(std::int64_t bits_per_s) {
-  constexpr std::array<Unit, 4> kUnits = {{{1'000'000'000, "Gbps"}, {1'000'000, "Mbps"}, {1'000, "Kbps"}, {1, "bps"}}};
+  constexpr std::array<Unit, 4> kUnits = {
+      {{1'000'000'000, "Gbps"}, {1'000'000, "Mbps"}, {1'000, "Kbps"}, {1, "bps"}}};
   return in_units(bits_per_s, kUnits);
 }
 
 std::string speed(std::int64_t flops_per_s) {
-  constexpr std::array<Unit, 4> kUnits = {{{1'000'000'000, "Gf"}, {1'000'000, "Mf"}, {1'000, "Kf"}, {1, "f"}}};
+  constexpr std::array<Unit, 4> kUnits = {
+      {{1'000'000'000, "Gf"}, {1'000'000, "Mf"}, {1'000, "Kf"}, {1, "f"}}};
   return in_units(flops_per_s, kUnits);
 }
 
@@ -54,7 +57,8 @@ std::string toml_text(std::string_view text) {
 
 std::string inline_table(const Pairs& pairs) {
   std::string all;
-  for (const auto& [key, value] : pairs) all += fmt::format("{}{} = {}", all.empty() ? "" : ", ", key, value);
+  for (const auto& [key, value] : pairs)
+    all += fmt::format("{}{} = {}", all.empty() ? "" : ", ", key, value);
   return pairs.empty() ? "{}" : "{ " + all + " }";
 }
 
@@ -107,7 +111,9 @@ std::string when(const FaultTrigger& trigger) {
 }
 
 std::string fault(const FaultSpec& spec) {
-  Pairs pairs{{"id", toml_text(spec.id)}, {"kind", toml_text(name(spec.kind))}, {"who", who(spec.who)},
+  Pairs pairs{{"id", toml_text(spec.id)},
+              {"kind", toml_text(name(spec.kind))},
+              {"who", who(spec.who)},
               {"when", when(spec.when)}};
   if (spec.kind == FaultKind::kill) {
     pairs.emplace_back("seen_as", spec.seen_as == SeenAs::silent ? "\"silent\"" : "\"reset\"");
@@ -118,7 +124,8 @@ std::string fault(const FaultSpec& spec) {
   }
   std::vector<std::string> messages;
   for (const MessageKind kind : spec.messages) messages.push_back(toml_text(name(kind)));
-  if (!messages.empty()) pairs.emplace_back("message", fmt::format("[{}]", fmt::join(messages, ", ")));
+  if (!messages.empty())
+    pairs.emplace_back("message", fmt::format("[{}]", fmt::join(messages, ", ")));
   return "\n[[fault]]\n" + lines(pairs);
 }
 
@@ -141,8 +148,9 @@ std::string cluster(const Cluster& machines) {
                 {"workers_per_host", std::to_string(machines.workers_per_host)},
                 {"link", inline_table({{"bandwidth", bandwidth(machines.link_bits_per_s)},
                                        {"latency", duration(machines.link_latency)}})},
-                {"host", inline_table({{"speed", speed(machines.host_flops_per_s)},
-                                       {"memory_bandwidth", bandwidth(machines.memory_bits_per_s)}})}});
+                {"host",
+                 inline_table({{"speed", speed(machines.host_flops_per_s)},
+                               {"memory_bandwidth", bandwidth(machines.memory_bits_per_s)}})}});
 }
 
 std::string job(const Job& work) {

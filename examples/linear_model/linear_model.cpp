@@ -1,14 +1,14 @@
 // Linear regression over several workers: w0 holds the weights, w1 the bias, and all others are
 // trainers, each with data of its own. Run it: linear_model run linear_model.toml
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "rehearse/rehearse.hpp"
 
@@ -36,12 +36,15 @@ struct Parameter {
 // Uniform in [-1, 1), drawn from the scenario's seed: the same numbers in every world.
 Tensor draw(rehearse::Random random, std::int64_t rows, std::int64_t columns) {
   std::vector<float> values;
-  for (std::int64_t i = 0; i < rows * columns; ++i) values.push_back(static_cast<float>(2 * random.unit() - 1));
+  for (std::int64_t i = 0; i < rows * columns; ++i)
+    values.push_back(static_cast<float>(2 * random.unit() - 1));
   return at::tensor(values).view({rows, columns});
 }
 
 // On w0 and w1. What a function returns stays connected to the parameters that it used.
-Tensor times_weights(Worker& worker, Tensor x) { return x.mm(worker.local<Parameter>().of(worker)); }
+Tensor times_weights(Worker& worker, Tensor x) {
+  return x.mm(worker.local<Parameter>().of(worker));
+}
 Tensor plus_bias(Worker& worker, Tensor x) { return x + worker.local<Parameter>().of(worker); }
 
 // On w0 and w1, after backward: SGD with the gradients that the context has collected here.
@@ -62,7 +65,8 @@ int main(int argc, char** argv) {
 
   // On each trainer: the loss of its own batch, by calls to those that hold the parameters.
   const auto loss = program.function("loss", [=](Worker& worker, std::int64_t step) {
-    const Tensor x = draw(worker.random("batch" + std::to_string(step)), worker.options().integer("batch"), kInputs);
+    const Tensor x = draw(worker.random("batch" + std::to_string(step)),
+                          worker.options().integer("batch"), kInputs);
     const Tensor y = x.sum(1, true) + 0.5;  // what is to be learned
     const Tensor product = worker.rpc().call(kWeights, weights, x);
     const Tensor predicted = worker.rpc().call(kBias, bias, product);

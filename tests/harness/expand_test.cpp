@@ -30,8 +30,9 @@ TEST(Expand, WritesWhatIsRun) {
   ASSERT_TRUE(parsed.scenario);
   parsed.scenario->seed = 9;
   const std::string text = expanded(*parsed.scenario, WorldKind::sim);
-  for (const char* line : {"name = \"a \\\"b\\\"\"\n", "seed = 9\n", "worlds = [\"sim\"]\n", "hosts = 2\n",
-                           "latency = \"1500ns\"", "options = { depth = 4, width = 8 }\n"}) {
+  for (const char* line :
+       {"name = \"a \\\"b\\\"\"\n", "seed = 9\n", "worlds = [\"sim\"]\n", "hosts = 2\n",
+        "latency = \"1500ns\"", "options = { depth = 4, width = 8 }\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
   }
 }

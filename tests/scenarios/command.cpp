@@ -1,6 +1,7 @@
 #include "tests/scenarios/command.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,8 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
-
-#include <fmt/format.h>
 
 namespace rehearse::scenarios {
 namespace {
@@ -102,7 +101,8 @@ std::string Folder::write(const std::string& name, const std::string& text) cons
   return path(name);
 }
 
-std::string Folder::scenario(const std::string& workload, int workers, const std::string& more) const {
+std::string Folder::scenario(const std::string& workload, int workers,
+                             const std::string& more) const {
   return write(workload + ".toml",
                fmt::format("format = 1\nworlds = [\"sim\", \"memory\", \"processes\"]\n"
                            "[cluster]\nhosts = {}\n[job]\nworkload = \"{}\"\n{}",

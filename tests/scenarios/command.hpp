@@ -3,16 +3,15 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 namespace rehearse::scenarios {
 
 /// What a command came to.
 struct Ended {
-  int code = 0;    ///< its exit code, or 128 + the signal that ended it
+  int code = 0;  ///< its exit code, or 128 + the signal that ended it
   std::string out;
   std::string err;
 
@@ -38,7 +37,8 @@ class Folder {
   std::string path(const std::string& name) const { return path_ + "/" + name; }
   std::string write(const std::string& name, const std::string& text) const;
   /// A scenario of one step of `workload` on `workers` workers.
-  std::string scenario(const std::string& workload, int workers, const std::string& more = "") const;
+  std::string scenario(const std::string& workload, int workers,
+                       const std::string& more = "") const;
 
  private:
   std::string path_;

@@ -14,8 +14,8 @@ TEST_P(NotDeterministic, IsReportedWithTheFirstEventThatDiffers) {
   const Folder folder;
   int found = 0;
   for (const std::string seed : {"1", "2", "3"}) {
-    const Ended ended = odd({"run", folder.scenario(GetParam(), 2), "--world", "memory", "--seed", seed,
-                             "--check-determinism", "--json", "-"});
+    const Ended ended = odd({"run", folder.scenario(GetParam(), 2), "--world", "memory", "--seed",
+                             seed, "--check-determinism", "--json", "-"});
     if (ended.code == 0) continue;
     ++found;
     EXPECT_EQ(ended.code, 4) << ended.err;

@@ -54,20 +54,21 @@ TEST(Hung, TwoThatWaitForEachOtherAreBothInTheGraph) {
 // Processes cannot know that nothing comes any more: the time limit ends them, with the same graph.
 TEST(TimedOut, ProcessesSayWhomTheyWaitFor) {
   const Folder folder;
-  const Ended ended = odd({"run", folder.scenario("forgotten_promise", 2), "--world", "processes", "--timeout",
-                           "6s", "--json", "-"});
+  const Ended ended = odd({"run", folder.scenario("forgotten_promise", 2), "--world", "processes",
+                           "--timeout", "6s", "--json", "-"});
   EXPECT_EQ(ended.code, 124) << ended.err;
   const json report = ended.json();
   EXPECT_EQ(report["verdict"], "timed_out");
-  EXPECT_NE(waiting(report, "w1", "an answer that nobody gives"), nullptr) << report["wait_graph"].dump(2);
+  EXPECT_NE(waiting(report, "w1", "an answer that nobody gives"), nullptr)
+      << report["wait_graph"].dump(2);
 }
 
 // World time may go on for ever: wall time ends the run, and it says who waited.
 TEST(TimedOut, AnEndlessVirtualRunSaysWhoWaits) {
   const Folder folder;
   for (const std::string world : {"sim", "memory"}) {
-    const Ended ended =
-        odd({"run", folder.scenario("endless_sleep", 2), "--world", world, "--timeout", "500ms", "--json", "-"});
+    const Ended ended = odd({"run", folder.scenario("endless_sleep", 2), "--world", world,
+                             "--timeout", "500ms", "--json", "-"});
     EXPECT_EQ(ended.code, 124) << ended.err;
     EXPECT_NE(waiting(ended.json(), "w0", ""), nullptr) << ended.out;
   }
@@ -76,8 +77,8 @@ TEST(TimedOut, AnEndlessVirtualRunSaysWhoWaits) {
 // A task that never waits can only be ended from outside.
 TEST(TimedOut, ARunThatComputesForEverIsEnded) {
   const Folder folder;
-  const Ended ended =
-      odd({"run", folder.scenario("endless_work", 1), "--world", "memory", "--timeout", "300ms", "--json", "-"});
+  const Ended ended = odd({"run", folder.scenario("endless_work", 1), "--world", "memory",
+                           "--timeout", "300ms", "--json", "-"});
   EXPECT_EQ(ended.code, 124) << ended.err;
   EXPECT_EQ(ended.json()["verdict"], "timed_out");
 }

@@ -14,13 +14,16 @@
 
 namespace {
 
-using rehearse::Workload;
 using rehearse::Worker;
+using rehearse::Workload;
 
-void never_answer(Worker& worker) { worker.promise<void>("an answer that nobody gives").future().wait(); }
+void never_answer(Worker& worker) {
+  worker.promise<void>("an answer that nobody gives").future().wait();
+}
 
 // Calls another worker `count` times: what a run's events are made of.
-void call_often(Worker& worker, const rehearse::Function<std::int64_t(std::int64_t)>& echo, std::uint64_t count) {
+void call_often(Worker& worker, const rehearse::Function<std::int64_t(std::int64_t)>& echo,
+                std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) worker.rpc().call(1, echo, 0);
 }
 
@@ -48,7 +51,8 @@ void add_hangs(rehearse::Program& program) {
 }
 
 void add_endless(rehearse::Program& program) {
-  program.workload("endless_sleep", sleep_for_ever).option({"pipe", std::string(), "to announce the start", {}, {}, {}});
+  program.workload("endless_sleep", sleep_for_ever)
+      .option({"pipe", std::string(), "to announce the start", {}, {}, {}});
   program.workload("endless_work", [](Worker& worker) {
     volatile std::uint64_t turns = 0;
     while (worker.rank() == 0) turns = turns + 1;
@@ -57,15 +61,22 @@ void add_endless(rehearse::Program& program) {
 
 void add_unpredictable(rehearse::Program& program) {
   const auto echo = program.function("echo", [](std::int64_t x) { return x; });
-  program.workload("by_address", [echo](Worker& worker) {
-    const auto object = std::make_unique<int>(0);
-    const auto address = reinterpret_cast<std::uintptr_t>(object.get());
-    if (worker.rank() == 0) call_often(worker, echo, 1 + (address >> 4) % 61);
-  }).without_oracle();
-  program.workload("by_clock", [echo](Worker& worker) {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    if (worker.rank() == 0) call_often(worker, echo, 1 + static_cast<std::uint64_t>(now.count()) / 10 % 61);
-  }).without_oracle();
+  program
+      .workload("by_address",
+                [echo](Worker& worker) {
+                  const auto object = std::make_unique<int>(0);
+                  const auto address = reinterpret_cast<std::uintptr_t>(object.get());
+                  if (worker.rank() == 0) call_often(worker, echo, 1 + (address >> 4) % 61);
+                })
+      .without_oracle();
+  program
+      .workload("by_clock",
+                [echo](Worker& worker) {
+                  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+                  if (worker.rank() == 0)
+                    call_often(worker, echo, 1 + static_cast<std::uint64_t>(now.count()) / 10 % 61);
+                })
+      .without_oracle();
 }
 
 void add_deaths(rehearse::Program& program) {

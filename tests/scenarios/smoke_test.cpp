@@ -45,8 +45,9 @@ TEST_F(Smoke, EveryFilePassesInEachOfItsWorlds) {
   EXPECT_EQ(code_, 0);
   EXPECT_GE(report_["runs"].size(), 40u) << report_.dump(2);
   for (const auto& run : report_["runs"]) {
-    EXPECT_EQ(run["verdict"], "passed") << run["file"] << " in " << run["world"] << ": " << run["first_cause"]
-                                        << "\n" << run["wait_graph"].dump(2);
+    EXPECT_EQ(run["verdict"], "passed")
+        << run["file"] << " in " << run["world"] << ": " << run["first_cause"] << "\n"
+        << run["wait_graph"].dump(2);
   }
 }
 
@@ -65,7 +66,8 @@ TEST_F(Smoke, GradientsAreTheSameInAllWorlds) {
     for (const auto& world : kWorlds) {
       if (of_world.contains(world)) continue;
       int code = -1;
-      of_world[world] = report_of({"run", file, "--world", world, "--force"}, code)["gradients"]["digest"];
+      of_world[world] =
+          report_of({"run", file, "--world", world, "--force"}, code)["gradients"]["digest"];
       EXPECT_EQ(code, 0) << file << " in " << world;
     }
     EXPECT_EQ(of_world["memory"], of_world["sim"]) << file;

@@ -1,6 +1,5 @@
-#include <gtest/gtest.h>
-
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,13 +30,15 @@ int processes_with(const std::string& text) {
 Ended stopped(const Folder& folder, const std::string& world, int signal) {
   const std::string pipe = folder.path("pipe");
   EXPECT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  const std::string file = folder.scenario("endless_sleep", 2, "options = { pipe = \"" + pipe + "\" }\n");
-  return odd({"run", file, "--world", world, "--json", folder.path("report.json")}, [&](pid_t child) {
-    std::string name;
-    std::ifstream(pipe) >> name;  // opens when the worker does
-    EXPECT_EQ(name, "w0");
-    ::kill(child, signal);
-  });
+  const std::string file =
+      folder.scenario("endless_sleep", 2, "options = { pipe = \"" + pipe + "\" }\n");
+  return odd({"run", file, "--world", world, "--json", folder.path("report.json")},
+             [&](pid_t child) {
+               std::string name;
+               std::ifstream(pipe) >> name;  // opens when the worker does
+               EXPECT_EQ(name, "w0");
+               ::kill(child, signal);
+             });
 }
 
 class Stop : public testing::TestWithParam<std::tuple<std::string, int>> {};
@@ -52,13 +53,15 @@ TEST_P(Stop, WritesTheReportAndLeavesNobodyBehind) {
   ASSERT_TRUE(stream);
   const auto report = nlohmann::json::parse(stream);
   EXPECT_EQ(report["verdict"], "harness_error");
-  EXPECT_TRUE(report["first_cause"].get<std::string>().starts_with("stopped by signal " + std::to_string(signal)));
+  EXPECT_TRUE(report["first_cause"].get<std::string>().starts_with("stopped by signal " +
+                                                                   std::to_string(signal)));
   EXPECT_EQ(processes_with(folder.path("")), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, Stop,
                          testing::Values(std::tuple("sim", SIGINT), std::tuple("memory", SIGTERM),
-                                         std::tuple("processes", SIGINT), std::tuple("processes", SIGTERM)));
+                                         std::tuple("processes", SIGINT),
+                                         std::tuple("processes", SIGTERM)));
 
 }  // namespace
 }  // namespace rehearse::scenarios

@@ -67,13 +67,16 @@ TEST(Verdict, AFaultThatNeverFiresIsNoProof) {
 }
 
 TEST(Verdict, ADelayThatHitsNoMessageIsNoProof) {
-  EXPECT_EQ(in_memory("scenarios/smoke/delayed-sometimes.toml", {"--set", "fault.late.when.probability=0"}).code, 6);
+  EXPECT_EQ(in_memory("scenarios/smoke/delayed-sometimes.toml",
+                      {"--set", "fault.late.when.probability=0"})
+                .code,
+            6);
 }
 
 // The first of 3, 124, 1, 4, 6, 7 among several files.
 TEST(Verdict, OfSeveralFilesTheGravestCounts) {
-  const Ended ended = rehearse({"run", kReordered, kServerDies, "--world", "memory", "--set",
-                                "expect.outcome=completes"});
+  const Ended ended = rehearse(
+      {"run", kReordered, kServerDies, "--world", "memory", "--set", "expect.outcome=completes"});
   EXPECT_EQ(ended.code, 1) << ended.out;
   EXPECT_TRUE(ended.says("2 runs: 1 passed, 1 failed")) << ended.out;
 }
@@ -89,10 +92,11 @@ TEST(Verdict, TheLineToCopyRepeatsTheFailure) {
 
 // The wrapper tells by REHEARSE_COMMAND what the user typed.
 TEST(Verdict, TheLineToCopyBeginsWithWhatTheUserTyped) {
-  const Ended ended = run({"/usr/bin/env", "REHEARSE_COMMAND=./rehearse", REHEARSE_PROGRAM, "run", kServerDies,
-                           "--world", "memory", "--set", "expect.outcome=completes"});
-  EXPECT_TRUE(ended.out.ends_with("  ./rehearse run scenarios/smoke/server-dies-in-backward.toml --world memory "
-                                  "--seed 1 --set expect.outcome=completes\n"))
+  const Ended ended = run({"/usr/bin/env", "REHEARSE_COMMAND=./rehearse", REHEARSE_PROGRAM, "run",
+                           kServerDies, "--world", "memory", "--set", "expect.outcome=completes"});
+  EXPECT_TRUE(ended.out.ends_with(
+      "  ./rehearse run scenarios/smoke/server-dies-in-backward.toml --world memory "
+      "--seed 1 --set expect.outcome=completes\n"))
       << ended.out;
 }
 
