@@ -55,6 +55,8 @@ class Autograd : public rpc::Crossing {
   /// of a pass that is not decided. Throws Error{unknown_context, context_closed, timed_out}.
   virtual std::vector<GradientMap::Entry> gradients(ContextId context) = 0;
 
+  /// Whether this worker has a share of the context.
+  virtual bool knows(ContextId context) const = 0;
   virtual std::size_t live_contexts() const = 0;
   virtual std::size_t live_passes() const = 0;
 };

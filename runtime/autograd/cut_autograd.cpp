@@ -51,7 +51,9 @@ Share* CutAutograd::find(ContextId context) {
 }
 
 Failure CutAutograd::not_here(ContextId context) const {
-  if (const auto broken = broken_.find(context); broken != broken_.end()) return broken->second;
+  for (const auto& [broken, why] : broken_) {
+    if (broken == context) return why;
+  }
   const bool closed = closed_.contains(context);
   return {closed ? Code::context_closed : Code::unknown_context,
           closed ? fmt::format("context {:#x} is closed", context)
@@ -123,8 +125,8 @@ void CutAutograd::free(ContextId context, const Failure& why) {
   closed_.add(context);
   if (why.code != Code::ok) {
     constexpr std::size_t kKept = 256;  // the oldest are answered with `context_closed`
-    broken_[context] = why;
-    if (broken_.size() > kKept) broken_.erase(broken_.begin());
+    broken_.emplace_back(context, why);
+    if (broken_.size() > kKept) broken_.pop_front();
   }
   for (const WorkerId child : share->children) post(child, Close{context, why.code, why.message});
   for (const auto& [pass, caller] : share->callers) world_.tasks.unpark(caller.task);
@@ -215,7 +217,16 @@ Status CutAutograd::join(const rpc::Place& place, std::uint16_t from) {
   if (!share) {
     const bool mine = creator_of(place.context) == world_.self.rank;
     if (mine || closed_.contains(place.context)) return not_here(place.context);
+    const WorkerId creator = creator_of(place.context);
+    if (agent_->lost(creator)) {
+      return Failure{Code::peer_lost,
+                     fmt::format("{}, which created the context, is lost", worker_name(creator)),
+                     worker_name(creator), place.context};
+    }
     share = &create(place.context, {place.step, place.ordinal});
+    // What was lost before will not be told again.
+    for (const auto& [worker, why] : agent_->all_lost())
+      perform(*share, share->core.peer_lost(worker));
     enter_step(place.step);
   }
   share->parents.insert(from);

@@ -31,6 +31,7 @@ class CutAutograd final : public Autograd {
   void backward(ContextId context, const std::vector<at::Tensor>& roots,
                 const BackwardOptions& options) override;
   std::vector<GradientMap::Entry> gradients(ContextId context) override;
+  bool knows(ContextId context) const override { return shares_.contains(context); }
   std::size_t live_contexts() const override { return shares_.size(); }
   std::size_t live_passes() const override;
 
@@ -64,6 +65,8 @@ class CutAutograd final : public Autograd {
     encode(message, wire.header);
     agent_->post(to, Lane::control, std::move(wire));
   }
+
+  void post(const Send& send);
 
   // backward.cpp: the initiator's side
   void wait_for_turn(Share& share, PassId pass, Time deadline);
@@ -103,8 +106,9 @@ class CutAutograd final : public Autograd {
   rpc::Agent* agent_ = nullptr;
   std::map<ContextId, std::unique_ptr<Share>> shares_;
   ClosedContexts closed_;
-  std::map<ContextId, Failure> broken_;  ///< why contexts could not go on, for who still asks
-  std::int64_t step_ = -1;               ///< the latest that this worker has heard of
+  /// Why contexts could not go on, for who still asks; the latest last.
+  std::deque<std::pair<ContextId, Failure>> broken_;
+  std::int64_t step_ = -1;  ///< the latest that this worker has heard of
   std::uint32_t next_context_ = 1;
   int opened_ = 0;  ///< of the shares, those of contexts opened here
   std::vector<TaskId> waiting_to_open_;

@@ -34,14 +34,19 @@ void CutAutograd::perform(Share& share, Actions actions) {
     }
     actions = std::move(more);
   }
-  if (closed) free(context, *closed);
+  if (!closed) return;
+  // That its creator is done with it is no failure.
+  free(context,
+       closed->code == Code::context_closed ? Failure{Code::ok, {}, {}, context} : *closed);
 }
 
-void CutAutograd::perform(Share&, const Send& send, Actions&) {
+void CutAutograd::post(const Send& send) {
   Message message{kind_of(send.message), {}, {}};
   encode_any(send.message, message.header);
   agent_->post(send.to, Lane::control, std::move(message));
 }
+
+void CutAutograd::perform(Share&, const Send& send, Actions&) { post(send); }
 
 void CutAutograd::perform(Share& share, const Plan& plan, Actions&) {
   PassRun& run = share.runs[plan.pass];
@@ -117,13 +122,11 @@ void CutAutograd::on_pass_message(const Address& from, const Message& message) {
   const auto decoded = decode_any(message.kind, message.header);
   if (!decoded.ok()) return;
   const PassMessage& said = decoded.value();
+  world_.tasks.unpark(executing_task_);  // there may be a deadline to watch
   if (Share* share = find(context_of(said))) {
     perform(*share, share->core.receive(from.worker, said, world_.clock.now()));
   } else if (const auto answer = PassCore::answer_for_closed(from.worker, said)) {
-    Actions none;
-    Message reply{kind_of(answer->message), {}, {}};
-    encode_any(answer->message, reply.header);
-    agent_->post(answer->to, Lane::control, std::move(reply));
+    post(*answer);
   }
 }
 
@@ -177,7 +180,10 @@ void CutAutograd::expire_passes() {
   std::vector<ContextId> contexts;
   for (const auto& [context, share] : shares_) contexts.push_back(context);
   for (const ContextId context : contexts) {
-    if (Share* share = find(context)) perform(*share, share->core.expire(world_.clock.now()));
+    Share* share = find(context);
+    if (!share || share->core.next_deadline() > world_.clock.now()) continue;
+    world_.events.append({EventKind::deadline_fired, creator_of(context), subject(context), 0});
+    perform(*share, share->core.expire(world_.clock.now()));
   }
 }
 

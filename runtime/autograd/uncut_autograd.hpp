@@ -41,6 +41,7 @@ class UncutAutograd final : public Autograd {
   void backward(ContextId context, const std::vector<at::Tensor>& roots,
                 const BackwardOptions& options) override;
   std::vector<GradientMap::Entry> gradients(ContextId context) override;
+  bool knows(ContextId context) const override { return job_.contexts.contains(context); }
   std::size_t live_contexts() const override;
   std::size_t live_passes() const override { return 0; }
 

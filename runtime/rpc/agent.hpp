@@ -49,6 +49,7 @@ class Agent final : public Calls {
   void post(std::uint16_t worker, Lane lane, Message message);
   /// From now on the loss of `worker` is told.
   bool lost(std::uint16_t worker) const { return lost_.contains(worker); }
+  const std::map<std::uint16_t, std::string>& all_lost() const { return lost_; }  ///< and why
   std::size_t pending() const { return pending_.size(); }
 
  private:

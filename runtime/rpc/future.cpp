@@ -41,8 +41,9 @@ void FutureCore::then(bool ready, std::function<void()> body) {
 }
 
 void FutureCore::start(Continuation continuation) {
-  // Spawned without a place of the task that happened to complete the future: it has its own.
-  PlaceScope nowhere(places_, Place{});
+  // Spawned at its own place, not that of the task that happened to complete the future: a new
+  // task's random numbers go by where it is spawned.
+  PlaceScope there(places_, continuation.place);
   world_.tasks.spawn("continuation of " + what_, Duty::background,
                      [this, continuation = std::move(continuation)] {
                        PlaceScope scope(places_, continuation.place);

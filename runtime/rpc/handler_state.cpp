@@ -8,9 +8,9 @@
 
 namespace rehearse::rpc {
 
-std::uint64_t HandlerState::seed_of(const Place& place, std::uint64_t salt) const {
+std::uint64_t seed_of(std::uint64_t job_seed, const Place& place, std::uint64_t salt) {
   Hash64 hash;
-  hash.add(job_seed_);
+  hash.add(job_seed);
   if (!place.path) return hash.add(salt).value();
   hash.add(static_cast<std::uint64_t>(place.step)).add(place.ordinal);
   for (const std::uint32_t index : *place.path) hash.add(index);
@@ -18,7 +18,7 @@ std::uint64_t HandlerState::seed_of(const Place& place, std::uint64_t salt) cons
 }
 
 void HandlerState::seed(TaskId task, const Place& place, std::uint64_t salt) {
-  torch_.set_seed(task, seed_of(place, salt));
+  torch_.set_seed(task, seed_of(job_seed_, place, salt));
 }
 
 void HandlerState::run(const Place& place, bool grad_enabled, const std::function<void()>& body) {

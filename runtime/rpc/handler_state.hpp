@@ -8,6 +8,9 @@
 
 namespace rehearse::rpc {
 
+/// Of the random numbers of code at `place`; `salt` tells places outside any context apart.
+std::uint64_t seed_of(std::uint64_t job_seed, const Place& place, std::uint64_t salt);
+
 /// Sets what surrounds a handler: its place in the program, the caller's grad mode, and random
 /// numbers that depend on that place alone, not on when it runs or on which worker.
 class HandlerState {
@@ -26,8 +29,6 @@ class HandlerState {
   Places& places() { return places_; }
 
  private:
-  std::uint64_t seed_of(const Place& place, std::uint64_t salt) const;
-
   Places& places_;
   TorchTaskState& torch_;
   std::uint64_t job_seed_;

@@ -58,8 +58,7 @@ Calls::CallNumber InlineCalls::issue(int rank, std::string_view function,
 }
 
 Packed InlineCalls::serve(const InlineCalls& caller, CallNumber call, const Place& place,
-                          std::string_view function, std::string_view signature,
-                          Packed arguments) {
+                          std::string_view function, std::string_view signature, Packed arguments) {
   const auto from = static_cast<std::uint16_t>(caller.world_.self.rank);
   if (place.context != 0) crossing_.join(place, from).or_throw();
   // Number and caller of the call, as in a request.

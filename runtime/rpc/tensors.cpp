@@ -90,7 +90,10 @@ at::Tensor contiguous(const at::Tensor& tensor) {
 /// Same values, strided and dense, with no lazy views. May share memory with `tensor`.
 at::Tensor plain(const at::Tensor& tensor) {
   if (tensor._is_zerotensor()) return at::zeros(tensor.sizes(), tensor.options());
-  at::Tensor resolved = tensor.detach().resolve_conj().resolve_neg();
+  // Each of these is an operator call, a microsecond that most tensors do not need.
+  at::Tensor resolved = tensor.requires_grad() ? tensor.detach() : tensor;
+  if (resolved.is_conj()) resolved = resolved.resolve_conj();
+  if (resolved.is_neg()) resolved = resolved.resolve_neg();
   if (resolved.is_non_overlapping_and_dense()) return resolved;
   return contiguous(resolved);
 }

@@ -53,6 +53,7 @@ dist_autograd::Context* Worker::current_context() {
   if (context == 0) return nullptr;
   if (const auto opened = open_contexts_.find(context); opened != open_contexts_.end())
     return opened->second;
+  std::erase_if(views_, [this](const auto& view) { return !autograd_.knows(view.first); });
   auto& view = views_[context];
   if (!view) view.reset(new dist_autograd::Context(*this, context));
   return view.get();

@@ -13,12 +13,22 @@
 
 namespace rehearse {
 
+namespace {
+
+// A task that begins draws by its place in the program; outside any context, by its number.
+std::uint64_t seed_of_task(std::uint64_t job_seed, rpc::Places& places, TaskId task) {
+  return rpc::seed_of(job_seed, places.current(), task.value);
+}
+
+}  // namespace
+
 class UncutRun {
  public:
   rpc::InlineJob calls;
   autograd::UncutJob autograd;
+  std::uint64_t job_seed = 0;
   rpc::Places places;
-  rpc::TorchTaskState torch;
+  rpc::TorchTaskState torch{[this](TaskId task) { return seed_of_task(job_seed, places, task); }};
   int returned = 0;
   std::vector<std::pair<Tasks*, TaskId>> waiting;
 };
@@ -64,7 +74,8 @@ void wait_for_closing(World& world, const autograd::CutAutograd& autograd) {
 // A worker's layers, bottom up. Tasks refer to them, so they live until the last has ended.
 struct CutRuntime {
   CutRuntime(World& world, const Program& program, const JobSpec& job)
-      : handlers(places, torch, world.self.seed),
+      : job_seed(world.self.seed),
+        handlers(places, torch, world.self.seed),
         autograd(world, places),
         worker(world, handlers, job, autograd) {
     // What can fail comes first: hooks must outlive the tasks, and this would not.
@@ -79,8 +90,9 @@ struct CutRuntime {
     agent->serve();
   }
 
+  std::uint64_t job_seed;
   rpc::Places places;
-  rpc::TorchTaskState torch;
+  rpc::TorchTaskState torch{[this](TaskId task) { return seed_of_task(job_seed, places, task); }};
   rpc::HandlerState handlers;
   autograd::CutAutograd autograd;
   Worker worker;
@@ -115,6 +127,7 @@ struct UncutRuntime {
 };
 
 void run_uncut(World& world, const Program& program, const JobSpec& job, UncutRun& run) {
+  run.job_seed = world.self.seed;
   const auto runtime = std::make_shared<UncutRuntime>(world, program, job, run);
   world.tasks.keep(runtime);
   workload_of(program, job).body()(runtime->worker);
