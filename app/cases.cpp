@@ -67,6 +67,21 @@ std::string refuse_world(const std::vector<LoadedScenario>& files, const RunOpti
   return {};
 }
 
+std::string refuse_silence(const std::vector<Case>& cases) {
+  for (const Case& run : cases) {
+    if (run.world != WorldKind::processes) continue;
+    for (const FaultSpec& fault : run.scenario.faults) {
+      if (fault.seen_as != SeenAs::silent) continue;
+      return fmt::format(
+          "{}: fault \"{}\": `seen_as = \"silent\"` is not supported yet in processes, where the "
+          "kernel "
+          "tells peers at once; run it in sim or memory",
+          run.file, fault.id);
+    }
+  }
+  return {};
+}
+
 std::string reproduce_line(const Case& run, const RunOptions& options, const std::string& command) {
   std::string line = fmt::format("{} run {} --world {} --seed {}", command, shell_quoted(run.file),
                                  harness::name(run.world), run.seed);

@@ -21,6 +21,10 @@ std::vector<harness::Case> expand_cases(const std::vector<LoadedScenario>& files
 /// all do.
 std::string refuse_world(const std::vector<LoadedScenario>& files, const RunOptions& options);
 
+/// A fault that a case's world cannot carry out as the file says, as a message; empty if there is
+/// none.
+std::string refuse_silence(const std::vector<harness::Case>& cases);
+
 /// One line that repeats the case, quoted for a shell.
 std::string reproduce_line(const harness::Case& run, const RunOptions& options,
                            const std::string& command);

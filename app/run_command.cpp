@@ -136,6 +136,8 @@ int run_command(const RunOptions& options, const Setup& setup, const Streams& st
   const std::string refused = refuse_world(*scenarios, options);
   if (!refused.empty()) return fail(streams, refused, kBadInput);
   const auto cases = expand_cases(*scenarios, options, setup.catalogue, draw_seed);
+  const std::string silent = refuse_silence(cases);
+  if (!silent.empty()) return fail(streams, silent, kBadInput);
   if (options.list) {
     list_cases(cases, streams.out);
     return 0;

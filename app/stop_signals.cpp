@@ -10,6 +10,7 @@ StopSignals::StopSignals() {
   sigemptyset(&held_);
   sigaddset(&held_, SIGINT);
   sigaddset(&held_, SIGTERM);
+  sigaddset(&held_, SIGHUP);
   ::sigprocmask(SIG_BLOCK, &held_, &before_);
 }
 
@@ -23,7 +24,7 @@ StopSignals::~StopSignals() {
 int StopSignals::pending() const {
   sigset_t waiting{};
   ::sigpending(&waiting);
-  for (const int signal : {SIGTERM, SIGINT}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     if (sigismember(&waiting, signal) == 1) return signal;
   }
   return 0;

@@ -18,10 +18,10 @@ struct Case {
   std::vector<std::string> overrides;  ///< KEY=VALUE, as given
   WorldKind world = WorldKind::sim;
   std::uint64_t seed = 1;
-  int repeat = 1;                        ///< which of `repeats`, from 1
+  int repeat = 1;  ///< which of `repeats`, from 1
   int repeats = 1;
-  Duration timeout = Duration::max();    ///< wall time of the run
-  bool has_oracle = true;                ///< of the workload
+  Duration timeout = Duration::max();  ///< wall time of the run
+  bool has_oracle = true;              ///< of the workload
 
   /// "sim", or "sim#2" where it is repeated: unique within a file.
   std::string name() const;
@@ -84,8 +84,8 @@ struct CaseResult {
   std::string missing_resource;
   std::string expanded_file;  ///< the scenario as it was run; set by the command line
   std::string reproduce;      ///< one line to copy; set by the command line
-  std::string started_at;  ///< UTC, ISO 8601; set by the command line
-  double wall_s = 0;       ///< set by the command line
+  std::string started_at;     ///< UTC, ISO 8601; set by the command line
+  double wall_s = 0;          ///< set by the command line
 };
 
 /// A result without a run: skipped, or an error of the harness.

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <toml++/toml.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <toml++/toml.h>
 
 #include "harness/text.hpp"
 
@@ -25,8 +25,8 @@ Value converted(const toml::node& node, const Source& source);
 void fill_table(const toml::table& table, const Source& source, Value& value) {
   value.type = Value::Type::table;
   for (const auto& [key, item] : table) {
-    value.entries.push_back({std::string(key.str()), place_of(key.source(), source),
-                             converted(item, source)});
+    value.entries.push_back(
+        {std::string(key.str()), place_of(key.source(), source), converted(item, source)});
   }
 }
 
@@ -127,7 +127,8 @@ std::string read_scenario_text(const std::string& file, Problems& problems) {
   if (!opened) return refuse(fmt::format("cannot be read: {}", std::strerror(errno)));
   std::string text(kMaxFileBytes + 1, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), opened.get()));
-  if (std::ferror(opened.get())) return refuse(fmt::format("cannot be read: {}", std::strerror(errno)));
+  if (std::ferror(opened.get()))
+    return refuse(fmt::format("cannot be read: {}", std::strerror(errno)));
   if (text.size() > kMaxFileBytes) return refuse("the file is larger than 1MiB");
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) return refuse("the file is empty");
   return text;

@@ -31,7 +31,8 @@ void skip_string(Cursor& cursor) {
   const char quote = cursor.letter();
   const std::string triple(3, quote);
   const bool multiline = cursor.starts(triple);
-  const std::string_view end = multiline ? std::string_view(triple) : std::string_view(triple).substr(0, 1);
+  const std::string_view end =
+      multiline ? std::string_view(triple) : std::string_view(triple).substr(0, 1);
   cursor.advance(end.size());
   while (!cursor.done() && !cursor.starts(end)) {
     if (!multiline && cursor.letter() == '\n') return;

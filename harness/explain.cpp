@@ -32,27 +32,28 @@ std::string worker_range(const Cluster& cluster) {
 }
 
 void add_cluster(const Cluster& cluster, Plan& plan) {
-  plan.add("cluster", fmt::format("{} with {} each: {}", counted(cluster.hosts, "host"),
-                                  counted(cluster.workers_per_host, "worker"),
-                                  worker_range(cluster)));
+  plan.add("cluster",
+           fmt::format("{} with {} each: {}", counted(cluster.hosts, "host"),
+                       counted(cluster.workers_per_host, "worker"), worker_range(cluster)));
   plan.add("cluster", fmt::format("link {}, latency {}, between any two hosts",
                                   format_bandwidth(cluster.link_bits_per_s),
                                   format_duration(cluster.link_latency)));
-  plan.add("cluster", fmt::format("host {}, memory {}; both count in sim only",
+  plan.add("cluster", fmt::format("host {}, memory {}; both count in sim and memory",
                                   format_speed(cluster.host_flops_per_s),
                                   format_bandwidth(cluster.memory_bits_per_s)));
 }
 
 void add_job(const Job& job, const WorkloadInfo& workload, Plan& plan) {
-  plan.add("job", fmt::format("{}, {}: {}", job.workload, counted(job.steps, "step"), workload.help));
+  plan.add("job",
+           fmt::format("{}, {}: {}", job.workload, counted(job.steps, "step"), workload.help));
   for (const OptionSpec& spec : workload.options) {
     const OptionValue& value = job.options.at(spec.name);
     const bool is_default = value == spec.default_value;
     plan.add("job", fmt::format("{} = {}{}: {}", spec.name, to_text(value),
                                 is_default ? " (default)" : "", spec.help));
   }
-  plan.add("job", fmt::format("needs {} at least",
-                              counted(workload.min_workers(job.options), "worker")));
+  plan.add("job",
+           fmt::format("needs {} at least", counted(workload.min_workers(job.options), "worker")));
 }
 
 /// Whose step: `rank`'s, the sender's on a link, or each target's own.
@@ -71,7 +72,8 @@ std::string when_text(const FaultSpec& fault) {
   switch (when.anchor) {
     case FaultTrigger::Anchor::step: {
       const std::string phase = when.phase.empty() ? "" : fmt::format(", phase {}", when.phase);
-      return fmt::format("when {} enters step {}{}{}", whose_step(fault), when.step, phase, nth(when));
+      return fmt::format("when {} enters step {}{}{}", whose_step(fault), when.step, phase,
+                         nth(when));
     }
     case FaultTrigger::Anchor::event:
       return fmt::format("at the event {} of the target{}", name(when.event), nth(when));
@@ -99,11 +101,11 @@ std::string what_text(const FaultSpec& fault) {
     return fmt::format("kills {}; peers see {}", who,
                        fault.seen_as == SeenAs::silent ? "silence" : "a reset at once");
   }
-  const std::string lasts = fault.lasts == Duration::max()
-                                ? "to the end of the run"
-                                : "for " + format_duration(fault.lasts);
-  const std::string jitter =
-      fault.jitter == Duration(0) ? "" : fmt::format(" and up to {} more", format_duration(fault.jitter));
+  const std::string lasts = fault.lasts == Duration::max() ? "to the end of the run"
+                                                           : "for " + format_duration(fault.lasts);
+  const std::string jitter = fault.jitter == Duration(0)
+                                 ? ""
+                                 : fmt::format(" and up to {} more", format_duration(fault.jitter));
   const bool delay = fault.kind == FaultKind::delay;
   return fmt::format("{} {} of {} by {}{}{}, {}", delay ? "delays" : "reorders",
                      messages_text(fault), who, delay ? "" : "at most ", format_duration(fault.by),
@@ -119,11 +121,12 @@ void add_faults(const Scenario& scenario, Plan& plan) {
 
 std::string outcome_text(const ExpectedOutcome& expected) {
   if (expected.completes) return "every worker finishes";
-  std::string text = fmt::format("{} with {}", expected.on ? to_text(*expected.on) + " fails"
-                                                           : "a surviving worker fails",
-                                 name(expected.fails_with));
+  std::string text = fmt::format(
+      "{} with {}", expected.on ? to_text(*expected.on) + " fails" : "a surviving worker fails",
+      name(expected.fails_with));
   if (expected.names) text += ", naming " + to_text(*expected.names);
-  if (expected.within) text += ", within " + format_duration(*expected.within) + " of the first fault";
+  if (expected.within)
+    text += ", within " + format_duration(*expected.within) + " of the first fault";
   return text;
 }
 
@@ -152,9 +155,9 @@ void add_checks(const Scenario& scenario, const WorkloadInfo& workload, Plan& pl
 
 void add_limits(Plan& plan) {
   const Limits limits;
-  plan.add("deadlines", fmt::format("call {}, backward {}, verdict of a pass {}",
-                                    format_duration(limits.call), format_duration(limits.backward),
-                                    format_duration(limits.verdict)));
+  plan.add("deadlines",
+           fmt::format("call {}, backward {}, verdict of a pass {}", format_duration(limits.call),
+                       format_duration(limits.backward), format_duration(limits.verdict)));
   plan.add("deadlines", fmt::format("finding a worker {}, waiting for the others' end {}",
                                     format_duration(limits.find), format_duration(limits.finish)));
   plan.add("deadlines", fmt::format("credit per peer {}, contexts open per worker {}",

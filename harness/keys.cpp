@@ -23,45 +23,45 @@ constexpr std::array<Name, 5> kClusterLater = {"gpus_per_host", "platform", "hos
 constexpr std::array<Name, 2> kLinkKnown = {"bandwidth", "latency"};
 constexpr std::array<Name, 2> kHostKnown = {"speed", "memory_bandwidth"};
 constexpr std::array<Name, 3> kJobKnown = {"workload", "steps", "options"};
-constexpr std::array<Name, 6> kJobLater = {"logical_shards", "start",  "command",
-                                           "id",             "run_id", "after"};
+constexpr std::array<Name, 6> kJobLater = {"logical_shards", "start", "command", "id",
+                                           "run_id",         "after"};
 constexpr std::array<Name, 9> kFaultKnown = {"id",      "kind", "who",    "when",   "for",
                                              "seen_as", "by",   "jitter", "message"};
 constexpr std::array<Name, 27> kFaultLater = {
-    "times",   "every",     "until",     "comes_back", "signal",    "code",   "notice",
-    "to",      "factor",    "groups",    "direction",  "bandwidth", "latency", "physical",
-    "offset",  "drift",     "jump",      "name",       "after",     "memory", "above",
-    "tensor",  "bit",       "mode",      "data",       "op",        "answers_abort"};
+    "times",  "every",  "until",  "comes_back", "signal",    "code",         "notice",
+    "to",     "factor", "groups", "direction",  "bandwidth", "latency",      "physical",
+    "offset", "drift",  "jump",   "name",       "after",     "memory",       "above",
+    "tensor", "bit",    "mode",   "data",       "op",        "answers_abort"};
 constexpr std::array<Name, 5> kWhoKnown = {"rank", "worker", "link", "both", "everyone"};
-constexpr std::array<Name, 6> kWhoLater = {"host",  "supervisor", "store",
-                                           "role",  "random",     "all_but"};
-constexpr std::array<Name, 7> kWhenKnown = {"step",  "event", "time", "probability",
+constexpr std::array<Name, 6> kWhoLater = {"host", "supervisor", "store",
+                                           "role", "random",     "all_but"};
+constexpr std::array<Name, 7> kWhenKnown = {"step", "event", "time", "probability",
                                             "rank", "phase", "nth"};
 constexpr std::array<Name, 8> kWhenLater = {"output",  "after", "plus",       "at",
                                             "message", "peer",  "generation", "micro_batch"};
 constexpr std::array<Name, 4> kExpectKnown = {"gradients", "leaks", "final_parameters", "outcome"};
 constexpr std::array<Name, 9> kExpectLater = {
-    "recovers_within", "restarts",  "samples",     "caught_by",         "same_across",
-    "detected_within", "lost_steps", "max_ratio",  "membership_changes"};
+    "recovers_within", "restarts",   "samples",   "caught_by",         "same_across",
+    "detected_within", "lost_steps", "max_ratio", "membership_changes"};
 constexpr std::array<Name, 4> kOutcomeKnown = {"fails_with", "on", "names", "within"};
 constexpr std::array<Name, 2> kClosenessLater = {"max_ulp", "relative"};
 
 constexpr std::array<Name, 25> kLaterKinds = {
-    "exit",        "abort",       "segfault",   "pause",         "signal",
-    "leave",       "join",        "scale",      "host_slow",     "partition",
-    "link_slow",   "drop",        "duplicate",  "corrupt",       "disconnect",
-    "clock_skew",  "disk_full",   "disk_slow",  "disk_torn",     "out_of_memory",
-    "bit_flip",    "store_down",  "store_slow", "collective_error", "collective_hang"};
+    "exit",           "abort",         "segfault",   "pause",      "signal",     "leave",
+    "join",           "scale",         "host_slow",  "partition",  "link_slow",  "drop",
+    "duplicate",      "corrupt",       "disconnect", "clock_skew", "disk_full",  "disk_slow",
+    "disk_torn",      "out_of_memory", "bit_flip",   "store_down", "store_slow", "collective_error",
+    "collective_hang"};
 constexpr std::array<Name, 12> kLaterWorkloadNames = {
-    "tensor_sharing",   "rpc_storm", "collectives",     "data_parallel", "elastic_training",
-    "pipeline",         "zero",      "tensor_parallel", "membership",    "process",
-    "checkpoint",       "command"};
+    "tensor_sharing",   "rpc_storm", "collectives", "data_parallel",
+    "elastic_training", "pipeline",  "zero",        "tensor_parallel",
+    "membership",       "process",   "checkpoint",  "command"};
 constexpr std::array<Name, 7> kLaterCodeNames = {
     "restart_budget",     "rendezvous_timeout", "below_minimum", "collective_mismatch",
     "checkpoint_invalid", "stopped_by_signal",  "out_of_memory"};
 constexpr std::array<Name, 3> kPhaseNames = {"forward", "backward", "optimizer"};
-constexpr std::array<Name, 7> kLaterPhaseNames = {"start",      "rendezvous", "all_reduce", "commit",
-                                                  "checkpoint", "heal",       "shutdown"};
+constexpr std::array<Name, 7> kLaterPhaseNames = {
+    "start", "rendezvous", "all_reduce", "commit", "checkpoint", "heal", "shutdown"};
 
 template <class Kind>
 std::vector<std::string> names_of(int count, int first = 0) {

@@ -39,7 +39,8 @@ std::optional<Value> read_value(const std::string& text, const Place& place, Pro
     place_all(document.entries[0].value, place);
     return std::move(document.entries[0].value);
   }
-  const bool structured = !text.empty() && std::string_view("[{\"'").find(text[0]) != std::string_view::npos;
+  const bool structured =
+      !text.empty() && std::string_view("[{\"'").find(text[0]) != std::string_view::npos;
   if (structured || text.empty()) {
     const std::string why = not_toml.empty() ? "more than one value" : not_toml.sorted()[0].message;
     problems.add(place, fmt::format("{} is no TOML value ({}), expected a value such as 6, true, "
@@ -81,8 +82,8 @@ Value* descend(Value& at, const std::string& path, const std::string& part, cons
                Problems& problems) {
   if (at.type == Value::Type::table) return find_or_add(at, part, place);
   if (at.type == Value::Type::array) return find_by_id(at, path, part, place, problems);
-  problems.add(place, fmt::format("`{}` is {} and has no key {}, expected the name of a table", path,
-                                  type_name(at.type), in_quotes(part)));
+  problems.add(place, fmt::format("`{}` is {} and has no key {}, expected the name of a table",
+                                  path, type_name(at.type), in_quotes(part)));
   return nullptr;
 }
 
@@ -102,7 +103,8 @@ void apply_override(const std::string& argument, Value& document, Problems& prob
     return;
   }
   if (parts[0] == "fault" && !document.find("fault")) {
-    problems.add(place, "the scenario has no fault, expected `fault.ID` of a [[fault]] in the file");
+    problems.add(place,
+                 "the scenario has no fault, expected `fault.ID` of a [[fault]] in the file");
     return;
   }
   auto value = read_value(argument.substr(equals + 1), place, problems);

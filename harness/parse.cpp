@@ -41,7 +41,8 @@ void read_host(Fields& cluster, Cluster& into, Problems& problems) {
     if (!read) return;
     to = *read;
     if (*read > 0) return;
-    host.refuse(host.find(key)->place, fmt::format("`{}` is zero, expected more", host.path_of(key)));
+    host.refuse(host.find(key)->place,
+                fmt::format("`{}` is zero, expected more", host.path_of(key)));
   };
   positive("speed", host.quantity("speed", parse_speed, "50Gf"), into.host_flops_per_s);
   positive("memory_bandwidth", host.quantity("memory_bandwidth", parse_bandwidth, "20GBps"),
@@ -121,8 +122,7 @@ const WorkloadInfo* read_workload(Fields& job, const Catalogue& catalogue) {
   return nullptr;
 }
 
-Job read_job(Fields& root, const Cluster& cluster, const Catalogue& catalogue,
-             Problems& problems) {
+Job read_job(Fields& root, const Cluster& cluster, const Catalogue& catalogue, Problems& problems) {
   Job job;
   if (!root.required("job", "a table [job] with `workload = NAME`")) return job;
   const Value* value = root.table("job", "[job] with `workload = NAME`");
@@ -137,11 +137,12 @@ Job read_job(Fields& root, const Cluster& cluster, const Catalogue& catalogue,
   if (problems.size() != before) return job;
   const std::int64_t needed = workload->min_workers(job.options);
   if (needed > cluster.workers()) {
-    problems.add(fields.key_place("workload"),
-                 fmt::format("workload \"{}\" with these options needs {} workers, expected at most "
-                             "{}: [cluster] has hosts = {} and workers_per_host = {}",
-                             workload->name, needed, cluster.workers(), cluster.hosts,
-                             cluster.workers_per_host));
+    problems.add(
+        fields.key_place("workload"),
+        fmt::format("workload \"{}\" with these options needs {} workers, expected at most "
+                    "{}: [cluster] has hosts = {} and workers_per_host = {}",
+                    workload->name, needed, cluster.workers(), cluster.hosts,
+                    cluster.workers_per_host));
   }
   return job;
 }
@@ -175,7 +176,8 @@ void read_head(Fields& root, Scenario& scenario, Problems& problems) {
   if (root.required("format", "`format = 1`")) (void)root.integer("format", 1, 1);
   if (auto name = root.text("name", "\"quickstart\"")) {
     scenario.name = *name;
-    if (name->empty()) root.refuse(root.find("name")->place, "`name` is empty, expected a few words");
+    if (name->empty())
+      root.refuse(root.find("name")->place, "`name` is empty, expected a few words");
   }
   constexpr std::int64_t kMaxSeed = std::numeric_limits<std::int64_t>::max();
   if (auto seed = root.integer("seed", 0, kMaxSeed)) {

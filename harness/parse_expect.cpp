@@ -25,8 +25,7 @@ std::optional<Closeness> read_closeness(Fields& expect, std::string_view key, Pr
   if (value->type == Value::Type::table) {
     refuse_bound(*value, path, problems);
   } else if (value->type != Value::Type::text) {
-    expect.refuse(value->place,
-                  wrong_type(path, *value, "\"bitwise\" or \"unchecked\""));
+    expect.refuse(value->place, wrong_type(path, *value, "\"bitwise\" or \"unchecked\""));
   } else if (value->text == "unchecked") {
     closeness.kind = Closeness::Kind::unchecked;
   } else if (value->text != "bitwise") {

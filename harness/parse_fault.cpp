@@ -32,9 +32,10 @@ void add_rank(int rank, const Value& value, FaultTarget& target, ParseContext& c
 std::optional<int> rank_of(const Value& value, const std::string& path, ParseContext& context) {
   const std::int64_t last = context.workers - 1;
   if (value.type == Value::Type::integer && (value.integer < 0 || value.integer > last)) {
-    context.problems.add(value.place, fmt::format("`{}`: rank {} is out of range, expected 0 to {}: "
-                                                  "[cluster] has {} workers",
-                                                  path, value.integer, last, context.workers));
+    context.problems.add(value.place,
+                         fmt::format("`{}`: rank {} is out of range, expected 0 to {}: "
+                                     "[cluster] has {} workers",
+                                     path, value.integer, last, context.workers));
     return std::nullopt;
   }
   const auto rank = integer_of(value, path, 0, last, context.problems);
@@ -48,8 +49,9 @@ std::optional<int> slot_of(const Value& value, const std::string& path, ParseCon
   for (std::int64_t rank = 0; rank < context.workers; ++rank) {
     if (worker_name(rank) == *name) return static_cast<int>(rank);
   }
-  context.problems.add(value.place, fmt::format("unknown worker {}, expected \"w0\" to \"{}\"",
-                                                in_quotes(*name), worker_name(context.workers - 1)));
+  context.problems.add(value.place,
+                       fmt::format("unknown worker {}, expected \"w0\" to \"{}\"", in_quotes(*name),
+                                   worker_name(context.workers - 1)));
   return std::nullopt;
 }
 
@@ -113,9 +115,9 @@ bool exactly_one(Fields& fields, std::initializer_list<std::string_view> keys,
   if (found.empty()) {
     fields.refuse(fields.place(), fmt::format("`{}` has no {}, {}", path, what, expected));
   } else {
-    fields.refuse(fields.key_place(found[1]), fmt::format("`{}` has {} {}s ({}), {}", path,
-                                                          found.size(), what,
-                                                          fmt::join(found, ", "), expected));
+    fields.refuse(fields.key_place(found[1]),
+                  fmt::format("`{}` has {} {}s ({}), {}", path, found.size(), what,
+                              fmt::join(found, ", "), expected));
   }
   return false;
 }
@@ -126,11 +128,21 @@ Anchor anchor_of(const Fields& when) {
   return when.find("time") ? Anchor::time : Anchor::probability;
 }
 
+/// Records of the log that no task of the program stands at.
+bool can_trigger(EventKind kind) {
+  return kind != EventKind::ended && kind != EventKind::gradient && kind != EventKind::killed &&
+         kind != EventKind::task_failed && kind != EventKind::fault_fired;
+}
+
 void read_event(Fields& when, FaultTrigger& trigger) {
   const auto event = when.text("event", "\"pass_started\"");
   if (!event) return;
-  if (auto kind = event_kind(*event)) {
+  if (auto kind = event_kind(*event); kind && can_trigger(*kind)) {
     trigger.event = *kind;
+  } else if (kind) {
+    when.refuse(
+        when.find("event")->place,
+        "`" + *event + "` comes when it is too late for a fault, or is none of the program's");
   } else {
     when.refuse(when.find("event")->place, unknown_name("event", *event, event_names()));
   }
@@ -160,8 +172,9 @@ void read_phase(Fields& when, FaultTrigger& trigger) {
 /// A key that narrows another anchor than the one given.
 void only_with(Fields& when, std::string_view key, bool fits, std::string_view anchors) {
   if (fits || !when.find(key)) return;
-  when.refuse(when.key_place(key), fmt::format("`{}` narrows nothing here, expected it only beside {}",
-                                               when.path_of(key), anchors));
+  when.refuse(when.key_place(key),
+              fmt::format("`{}` narrows nothing here, expected it only beside {}",
+                          when.path_of(key), anchors));
 }
 
 void read_anchor(Fields& when, FaultTrigger& trigger, ParseContext& context) {
@@ -215,6 +228,9 @@ std::optional<MessageKind> message_kind(std::string_view text) {
 void read_messages(Fields& fault, FaultSpec& spec, ParseContext& context) {
   const Value* value = fault.find("message");
   if (!value) return;
+  if (each(*value).empty()) {
+    return fault.refuse(value->place, "`message` names no message; leave it out for all of them");
+  }
   for (const Value* item : each(*value)) {
     const auto text = text_of_value(*item, fault.path_of("message"), "\"grad\"", context.problems);
     if (!text) continue;
@@ -237,27 +253,29 @@ bool read_kind(Fields& fault, FaultSpec& spec) {
     return true;
   }
   const bool later = contains(kLaterFaultKinds, *kind);
-  fault.refuse(fault.find("kind")->place,
-               later ? not_supported_yet(fmt::format("kind \"{}\"", *kind))
-                     : unknown_name("kind", *kind, kinds));
+  fault.refuse(fault.find("kind")->place, later
+                                              ? not_supported_yet(fmt::format("kind \"{}\"", *kind))
+                                              : unknown_name("kind", *kind, kinds));
   return false;
 }
 
 void refuse_keys(Fields& fault, std::initializer_list<std::string_view> keys, std::string_view kind,
                  std::string_view belongs_to) {
   for (const std::string_view key : present(fault, keys)) {
-    fault.refuse(fault.key_place(key), fmt::format("`{}` is no field of kind \"{}\", expected it only "
-                                                   "with {}",
-                                                   key, kind, belongs_to));
+    fault.refuse(fault.key_place(key),
+                 fmt::format("`{}` is no field of kind \"{}\", expected it only "
+                             "with {}",
+                             key, kind, belongs_to));
   }
 }
 
 void read_kill(Fields& fault, FaultSpec& spec) {
   refuse_keys(fault, {"by", "jitter", "message"}, "kill", "delay and reorder");
   if (fault.find("for")) {
-    fault.refuse(fault.key_place("for"),
-                 "`for` on a kill is not supported yet: a killed worker comes back only in an elastic "
-                 "job; expected no `for`");
+    fault.refuse(
+        fault.key_place("for"),
+        "`for` on a kill is not supported yet: a killed worker comes back only in an elastic "
+        "job; expected no `for`");
   }
   if (spec.who.kind == FaultTarget::Kind::link) {
     fault.refuse(fault.key_place("who"),
@@ -290,7 +308,8 @@ void read_disturbance(Fields& fault, FaultSpec& spec, ParseContext& context) {
     refuse_keys(fault, {"jitter"}, kind, "delay");
     if (!fault.find("by")) spec.by = kDefaultReorderBy;
   } else if (!fault.find("by") && !fault.find("jitter")) {
-    fault.refuse(fault.place(), "a delay without a length, expected `by` or `jitter` such as \"5ms\"");
+    fault.refuse(fault.place(),
+                 "a delay without a length, expected `by` or `jitter` such as \"5ms\"");
   }
   read_messages(fault, spec, context);
 }
@@ -308,7 +327,8 @@ void read_id(Fields& fault, FaultSpec& spec, const std::vector<FaultSpec>& other
   }
   const auto same = [&](const FaultSpec& other) { return other.id == *id; };
   if (std::any_of(others.begin(), others.end(), same)) {
-    fault.refuse(place, fmt::format("two faults with the id {}, expected each id once", in_quotes(*id)));
+    fault.refuse(place,
+                 fmt::format("two faults with the id {}, expected each id once", in_quotes(*id)));
   }
 }
 
@@ -344,7 +364,8 @@ std::optional<FaultTarget> read_who(const Value& value, const std::string& path,
   for (const std::string_view later : kWhoKeys.later) {
     if (who.find(later)) return std::nullopt;
   }
-  if (!exactly_one(who, {"rank", "worker", "link", "everyone"}, "target", path)) return std::nullopt;
+  if (!exactly_one(who, {"rank", "worker", "link", "everyone"}, "target", path))
+    return std::nullopt;
   FaultTarget target;
   if (const Value* rank = who.find("rank")) {
     read_ranks(*rank, path + ".rank", target, context, rank_of);

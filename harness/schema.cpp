@@ -84,8 +84,8 @@ Json when() {
                        {"phase", pattern("^[a-z0-9_-]+$")},
                        {"nth", integer(1)}});
   schema["oneOf"] = exactly_one_of({"step", "event", "time", "probability"});
-  schema["allOf"] = Json::array({narrows("phase", {"step"}), narrows("rank", {"step"}),
-                                 narrows("nth", {"step", "event"})});
+  schema["allOf"] = Json::array(
+      {narrows("phase", {"step"}), narrows("rank", {"step"}), narrows("nth", {"step", "event"})});
   return schema;
 }
 
@@ -110,9 +110,7 @@ Json fault() {
   return any_of({kill, delay, reorder});
 }
 
-Json closeness() {
-  return names({"bitwise", "unchecked"});
-}
+Json closeness() { return names({"bitwise", "unchecked"}); }
 
 Json expect() {
   Json fails = table({{"fails_with", names(code_names())},
@@ -127,11 +125,12 @@ Json expect() {
 }
 
 Json cluster() {
-  return table({{"hosts", integer(1, 65'535)},
-                {"workers_per_host", integer(1, 65'535)},
-                {"link", table({{"bandwidth", pattern(kBandwidthPattern)}, {"latency", duration()}})},
-                {"host", table({{"speed", pattern(kSpeedPattern)},
-                                {"memory_bandwidth", pattern(kBandwidthPattern)}})}});
+  return table(
+      {{"hosts", integer(1, 65'535)},
+       {"workers_per_host", integer(1, 65'535)},
+       {"link", table({{"bandwidth", pattern(kBandwidthPattern)}, {"latency", duration()}})},
+       {"host", table({{"speed", pattern(kSpeedPattern)},
+                       {"memory_bandwidth", pattern(kBandwidthPattern)}})}});
 }
 
 Json option(const OptionSpec& spec) {

@@ -32,18 +32,17 @@ struct Dimension {
 };
 
 constexpr std::int64_t kKilo = 1'000, kMega = 1'000'000, kGiga = 1'000'000'000;
-constexpr std::array kDurations = {Unit{"ns", 1},     Unit{"us", kKilo},       Unit{"ms", kMega},
-                                   Unit{"s", kGiga},  Unit{"min", 60 * kGiga},
-                                   Unit{"h", 3600 * kGiga}};
-constexpr std::array kSizes = {Unit{"B", 1},           Unit{"KB", kKilo},      Unit{"MB", kMega},
-                               Unit{"GB", kGiga},      Unit{"KiB", 1LL << 10},
-                               Unit{"MiB", 1LL << 20}, Unit{"GiB", 1LL << 30}};
-constexpr std::array kBandwidths = {Unit{"bps", 1},         Unit{"Kbps", kKilo},
-                                    Unit{"Mbps", kMega},    Unit{"Gbps", kGiga},
-                                    Unit{"Bps", 8},         Unit{"KBps", 8 * kKilo},
-                                    Unit{"MBps", 8 * kMega}, Unit{"GBps", 8 * kGiga}};
+constexpr std::array kDurations = {Unit{"ns", 1},           Unit{"us", kKilo},
+                                   Unit{"ms", kMega},       Unit{"s", kGiga},
+                                   Unit{"min", 60 * kGiga}, Unit{"h", 3600 * kGiga}};
+constexpr std::array kSizes = {
+    Unit{"B", 1},           Unit{"KB", kKilo},      Unit{"MB", kMega},     Unit{"GB", kGiga},
+    Unit{"KiB", 1LL << 10}, Unit{"MiB", 1LL << 20}, Unit{"GiB", 1LL << 30}};
+constexpr std::array kBandwidths = {
+    Unit{"bps", 1}, Unit{"Kbps", kKilo},     Unit{"Mbps", kMega},     Unit{"Gbps", kGiga},
+    Unit{"Bps", 8}, Unit{"KBps", 8 * kKilo}, Unit{"MBps", 8 * kMega}, Unit{"GBps", 8 * kGiga}};
 constexpr std::array kSpeeds = {Unit{"f", 1}, Unit{"Kf", kKilo}, Unit{"Mf", kMega},
-                                Unit{"Gf", kGiga}, Unit{"Tf", kGiga * kKilo}};
+                                Unit{"Gf", kGiga}, Unit{"Tf", kGiga* kKilo}};
 
 constexpr Dimension kDuration = {"a duration", "250ms", "a nanosecond", kDurations};
 constexpr Dimension kSize = {"a size", "64MiB", "a byte", kSizes};
@@ -84,7 +83,8 @@ std::optional<Decimal> parse_decimal(std::string_view text) {
 
 Failure refused(std::string_view text, const Dimension& dimension, std::string_view why) {
   std::string units;
-  for (const Unit& unit : dimension.units) units += (units.empty() ? "" : ", ") + std::string(unit.name);
+  for (const Unit& unit : dimension.units)
+    units += (units.empty() ? "" : ", ") + std::string(unit.name);
   return {Code::bad_argument,
           fmt::format("{} {}, expected {} such as \"{}\" (units: {})", in_quotes(text), why,
                       dimension.what, dimension.example, units),

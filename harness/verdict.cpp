@@ -26,7 +26,8 @@ bool any_failed_but(const CaseResult& result, std::initializer_list<std::string_
   });
 }
 
-/// A fault that never fired explains a failure that was expected and did not come, and nothing else.
+/// A fault that never fired explains a failure that was expected and did not come, and nothing
+/// else.
 bool only_not_fired(const CaseResult& result) {
   if (!find_failed(result, "faults_fired")) return false;
   const bool outcome_excused =

@@ -26,8 +26,8 @@ struct Evidence {
 /// Checks the outcome against what the scenario expects. Pure.
 CaseResult judge(const Case& run, Evidence evidence);
 
-/// `first`, with one check more: that `second`, of the same case, is the same. In virtual worlds all
-/// digests are compared, and events if both runs kept them; in processes only what must agree
+/// `first`, with one check more: that `second`, of the same case, is the same. In virtual worlds
+/// all digests are compared, and events if both runs kept them; in processes only what must agree
 /// across worlds.
 CaseResult judge_determinism(CaseResult first, const RunOutcome& second);
 

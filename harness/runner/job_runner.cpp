@@ -24,7 +24,6 @@ namespace {
 
 // Longest a job of processes may take where nobody says: a hang is a failure, not a wait.
 constexpr Duration kProcessesTimeLimit = std::chrono::seconds(300);
-constexpr std::int64_t kBitsPerByte = 8;
 // A run in virtual time ends by itself when its wall time is up, and says who waits for whom. One
 // that computes on and on is ended from outside, so much later.
 constexpr Duration kTimeToSayWhy = std::chrono::seconds(1);
@@ -32,15 +31,17 @@ constexpr Duration kTimeToSayWhy = std::chrono::seconds(1);
 Limits limits_of(const Case&) {
   Limits limits;
   limits.journal_gradients = true;
+  // Above the sum of what a step may wait for: the end of a program is not what gives up first.
+  limits.finish = std::chrono::hours(1);
   return limits;
 }
 
 virtual_world::ConstantPhysicsOptions constant_physics(const Cluster& cluster) {
   virtual_world::ConstantPhysicsOptions options;
   options.latency = cluster.link_latency;
-  options.bandwidth_bytes_per_s = cluster.link_bits_per_s / kBitsPerByte;
+  options.bandwidth_bytes_per_s = bytes_per_s(cluster.link_bits_per_s);
   options.speed_flops_per_s = cluster.host_flops_per_s;
-  options.memory_bytes_per_s = cluster.memory_bits_per_s / kBitsPerByte;
+  options.memory_bytes_per_s = bytes_per_s(cluster.memory_bits_per_s);
   return options;
 }
 
@@ -53,6 +54,9 @@ RunOutcome run_job(const Case& run, const Program& program, virtual_world::Physi
   options.seed = run.seed;
   options.limits = limits_of(run);
   if (!uncut) options.faults = run.scenario.faults;
+  // There calls nest on one stack, to any depth; only what is used of it is ever there.
+  constexpr std::size_t kUncutStackBytes = std::size_t{256} << 20;
+  if (uncut) options.stack_bytes = kUncutStackBytes;
   options.keep_events = keep_events;
   TorchCost cost;
   if (!uncut) options.measured = [&cost] { return cost.take(); };

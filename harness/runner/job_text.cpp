@@ -1,5 +1,6 @@
 #include "harness/runner/job_text.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.hpp"
@@ -15,6 +16,10 @@ OptionValue value_from(const nlohmann::json& json) {
 }
 
 }  // namespace
+
+std::int64_t bytes_per_s(std::int64_t bits_per_s) {
+  return std::max<std::int64_t>(1, bits_per_s / 8);
+}
 
 JobSpec job_of(const Scenario& scenario) {
   JobSpec job;
@@ -52,13 +57,12 @@ JobSpec job_from(const std::string& text) {
 
 #ifdef REHEARSE_HAS_SIMGRID
 sim::ClusterSpec sim_cluster(const Cluster& cluster) {
-  constexpr std::int64_t kBitsPerByte = 8;
   sim::ClusterSpec spec;
   spec.hosts = static_cast<int>(cluster.hosts);
   spec.latency = cluster.link_latency;
-  spec.bandwidth_bytes_per_s = cluster.link_bits_per_s / kBitsPerByte;
+  spec.bandwidth_bytes_per_s = bytes_per_s(cluster.link_bits_per_s);
   spec.speed_flops_per_s = cluster.host_flops_per_s;
-  spec.memory_bytes_per_s = cluster.memory_bits_per_s / kBitsPerByte;
+  spec.memory_bytes_per_s = bytes_per_s(cluster.memory_bits_per_s);
   return spec;
 }
 #endif

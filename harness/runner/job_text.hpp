@@ -10,6 +10,9 @@
 
 namespace rehearse::harness {
 
+/// A rate of bits as whole bytes, at least one.
+std::int64_t bytes_per_s(std::int64_t bits_per_s);
+
 /// What the workers of a scenario's job are told.
 JobSpec job_of(const Scenario& scenario);
 

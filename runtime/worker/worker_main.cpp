@@ -62,11 +62,12 @@ void adopt(World& world, rpc::TorchTaskState& torch, rpc::Places& places) {
                                             .value());
 }
 
-// Closing a context reaches its participants by messages: they may still be on their way.
-void wait_for_closing(World& world, const autograd::CutAutograd& autograd) {
+// Closing a context reaches its participants by messages, and handlers may still wait for workers
+// that end only now.
+void wait_for_quiet(World& world, const autograd::CutAutograd& autograd, const rpc::Agent& agent) {
   constexpr Duration kPause = std::chrono::microseconds(200);
   const Time deadline = after(world.clock.now(), world.limits.linger);
-  while (autograd.live_contexts() > 0 && world.clock.now() < deadline) {
+  while ((autograd.live_contexts() > 0 || agent.pending() > 0) && world.clock.now() < deadline) {
     world.clock.sleep_until(world.clock.now() + kPause);
   }
 }
@@ -105,7 +106,7 @@ void run_cut(World& world, const Program& program, const JobSpec& job) {
   world.tasks.keep(runtime);
   workload_of(program, job).body()(runtime->worker);
   runtime->finish->wait();
-  wait_for_closing(world, runtime->autograd);
+  wait_for_quiet(world, runtime->autograd, *runtime->agent);
   world.events.count("contexts_live", static_cast<std::int64_t>(runtime->autograd.live_contexts()));
   world.events.count("passes_live", static_cast<std::int64_t>(runtime->autograd.live_passes()));
   world.events.count("futures_live", static_cast<std::int64_t>(runtime->agent->pending()));
