@@ -141,8 +141,7 @@ TEST(HungJob, TellsWhoWaitsForWhat) {
       if (task.what.find("never") == 0) EXPECT_EQ(task.deadline, kNever);
     }
     for (const int rank : {0, 1}) {
-      EXPECT_TRUE(
-          lines.contains(fmt::format("w{} main: a reply of never from w{}", rank, 1 - rank)))
+      EXPECT_TRUE(lines.contains(fmt::format("w{} main: reply to never of w{}", rank, 1 - rank)))
           << fmt::format("{}", fmt::join(lines, "\n"));
     }
   }
