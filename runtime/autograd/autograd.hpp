@@ -20,10 +20,9 @@ struct BackwardOptions {
   bool create_graph = false;  ///< not supported yet
   bool rerunnable = true;     ///< saved tensors are kept until the pass is decided; false: less
                               ///< memory, but a failed pass closes the context
-  std::vector<at::Tensor>
-      grad_outputs;                ///< one per root, of its shape; ones for scalar roots if empty
-  std::vector<at::Tensor> inputs;  ///< only these leaves (of this worker), if not empty
-  Duration deadline{};             ///< from now; zero: `Limits::backward`
+  std::vector<at::Tensor> grad_outputs{};  ///< one per root, of its shape; empty: ones, for scalars
+  std::vector<at::Tensor> inputs{};        ///< only these leaves (of this worker), if not empty
+  Duration deadline{};                     ///< from now; zero: `Limits::backward`
 };
 
 }  // namespace rehearse::dist_autograd

@@ -61,8 +61,7 @@ void CutAutograd::wait_for_turn(Share& share, PassId pass, Time deadline) {
     const Caller& self = caller(context, pass);
     if (self.finished) self.finished->or_throw();
     if (self.granted) return;
-    const Wake wake =
-        world_.tasks.park(deadline, {"the turn in a context of", worker_name(creator_of(context))});
+    const Wake wake = world_.tasks.park(deadline, {"the turn", worker_name(creator_of(context))});
     if (wake == Wake::timed_out && !caller(context, pass).granted) {
       world_.events.append({EventKind::deadline_fired, creator_of(context), pass.counter, 0});
       throw Error({Code::timed_out, "backward: the turn did not come before the deadline",
@@ -80,7 +79,7 @@ LiveSet CutAutograd::find_live(ContextId context, PassId pass, const std::vector
     while (!caller(context, pass).asked.empty() && !caller(context, pass).failure) {
       const WorkerId first = *caller(context, pass).asked.begin();
       const Wake wake =
-          world_.tasks.park(deadline, {"what lies behind a tensor of", worker_name(first)});
+          world_.tasks.park(deadline, {"what lies behind a tensor", worker_name(first)});
       if (wake == Wake::timed_out && !caller(context, pass).asked.empty()) {
         world_.events.append({EventKind::deadline_fired, first, pass.counter, 0});
         throw Error({Code::timed_out,
@@ -116,7 +115,7 @@ void CutAutograd::wait_until_finished(ContextId context, PassId pass) {
       return status.or_throw();
     }
     const Wake wake = world_.tasks.park(share.core.next_deadline(),
-                                        {"the verdict of a pass from", "its participants"});
+                                        {"the verdict of a pass", "its participants"});
     if (wake == Wake::unparked) continue;
     if (Share* late = find(context)) {
       world_.events.append({EventKind::deadline_fired, creator_of(context), pass.counter, 0});

@@ -281,8 +281,8 @@ std::vector<GradientMap::Entry> CutAutograd::gradients(ContextId context) {
   const Time deadline = after(world_.clock.now(), world_.limits.verdict);
   while (require(context).core.undecided()) {
     require(context).undecided_waiters.push_back(world_.tasks.current());
-    const Wake wake = world_.tasks.park(
-        deadline, {"the verdict of a pass in a context of", worker_name(creator_of(context))});
+    const Wake wake =
+        world_.tasks.park(deadline, {"the verdict of a pass", worker_name(creator_of(context))});
     if (wake == Wake::unparked) continue;
     world_.events.append({EventKind::deadline_fired, creator_of(context), 0, 0});
     throw Error({Code::timed_out,

@@ -139,7 +139,7 @@ bool Agent::wait_for_credit(const Address& to, std::size_t bytes, Time deadline)
     if (in_the_air == 0 || in_the_air + bytes <= world_.limits.credit_bytes) return true;
     if (lost_.contains(to.worker)) return true;
     if (world_.clock.now() >= deadline) return false;
-    world_.tasks.park(world_.clock.now() + kCreditPause, {"credit of", worker_name(to.worker)});
+    world_.tasks.park(world_.clock.now() + kCreditPause, {"credit", worker_name(to.worker)});
   }
 }
 

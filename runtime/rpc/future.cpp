@@ -13,8 +13,7 @@ bool FutureCore::wait(const std::function<bool()>& ready, Time deadline) {
   const TaskId self = world_.tasks.current();
   while (!ready()) {
     waiters_.push_back(self);
-    const Wake wake =
-        world_.tasks.park(until, {"a reply", fmt::format("{} from {}", what_, whom_)});
+    const Wake wake = world_.tasks.park(until, {what_, whom_});
     std::erase(waiters_, self);
     if (wake == Wake::unparked || ready()) continue;
     if (until == deadline_ && on_deadline) {

