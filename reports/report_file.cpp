@@ -14,7 +14,8 @@ namespace {
 
 Status refused(const std::string& path, int error) {
   const Code code = error == ENOSPC || error == EDQUOT ? Code::disk_full : Code::disk_error;
-  return Failure{code, fmt::format("cannot write report {}: {}", path, std::strerror(error)), {}, 0};
+  return Failure{
+      code, fmt::format("cannot write report {}: {}", path, std::strerror(error)), {}, 0};
 }
 
 bool is_special(const std::string& path) {

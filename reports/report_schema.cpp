@@ -81,8 +81,9 @@ Json worker() {
 Json counters() {
   return {{"type", "object"},
           {"additionalProperties", type("integer")},
-          {"required", {"messages", "bytes", "contexts_live", "passes_live", "tasks_live",
-                        "restarts", "membership_changes"}}};
+          {"required",
+           {"messages", "bytes", "contexts_live", "passes_live", "tasks_live", "restarts",
+            "membership_changes"}}};
 }
 
 Json identity() {

@@ -86,7 +86,8 @@ Lines failure_lines(const CaseResult& result, std::size_t room, bool colours) {
   const std::size_t shown = std::min(more.size(), left);
   for (std::size_t i = 0; i < shown; ++i) {
     const bool cut = i + 1 == shown && shown < more.size();
-    lines.push_back("    " + (cut ? fmt::format("… and {} more wait", more.size() - i) : one_line(more[i])));
+    lines.push_back("    " +
+                    (cut ? fmt::format("… and {} more wait", more.size() - i) : one_line(more[i])));
   }
   lines.push_back("  " + result.reproduce);
   return lines;
@@ -109,7 +110,8 @@ void append(Lines& to, const Lines& lines) { to.insert(to.end(), lines.begin(), 
 
 Lines failures(const std::vector<const CaseResult*>& failed, std::size_t room, bool colours) {
   Lines lines;
-  const std::size_t shown = std::min(failed.size(), failed.size() * 3 <= room ? failed.size() : (room - 1) / 3);
+  const std::size_t shown =
+      std::min(failed.size(), failed.size() * 3 <= room ? failed.size() : (room - 1) / 3);
   for (std::size_t i = 0; i < shown; ++i) {
     append(lines, failure_lines(*failed[i], shown == 1 && failed.size() == 1 ? room : 3, colours));
   }
@@ -135,7 +137,8 @@ std::string summary(const std::vector<CaseResult>& results, bool colours) {
   const std::size_t shown = others.size() <= room ? others.size() : room - 1;
   for (std::size_t i = 0; i < shown; ++i) lines.push_back(passed_line(*others[i], colours));
   if (shown < others.size()) {
-    lines.push_back(fmt::format("… and {} more that passed or were skipped", others.size() - shown));
+    lines.push_back(
+        fmt::format("… and {} more that passed or were skipped", others.size() - shown));
   }
   if (several) lines.push_back(totals(results));
   append(lines, bad);

@@ -55,9 +55,9 @@ struct RunOutcome {
   std::map<std::string, std::int64_t> counters;  ///< messages, bytes, events, tasks_live, …
   /// Of results that must agree across worlds: final_parameters, …
   std::map<std::string, std::uint64_t> digests;
-  std::uint64_t digest = 0;                      ///< of the whole event log; virtual worlds only
-  std::vector<StampedEvent> events;              ///< if asked for
-  std::vector<std::string> phases;               ///< names behind `StampedEvent::phase`
+  std::uint64_t digest = 0;          ///< of the whole event log; virtual worlds only
+  std::vector<StampedEvent> events;  ///< if asked for
+  std::vector<std::string> phases;   ///< names behind `StampedEvent::phase`
 };
 
 }  // namespace rehearse

@@ -107,8 +107,8 @@ struct Limits {
   int executor_slice_nodes = 32;           ///< nodes run between two looks at the inbox
   int provenance_items = 64;               ///< items attached to a message at most, nearest first
   std::size_t provenance_words = 200'000;  ///< per worker and context; beyond it a pair is opaque
-  bool journal_gradients = false;    ///< digests of gradients at each commit, for comparing runs
-  int report_tree_above = 64;              ///< participants; above it reports go along a tree
+  bool journal_gradients = false;  ///< digests of gradients at each commit, for comparing runs
+  int report_tree_above = 64;      ///< participants; above it reports go along a tree
 };
 
 /// How a worker is born. The same for `worker_main` in every world.

@@ -23,9 +23,9 @@ TEST(CommandLine, HelpIsComplete) {
   }
   EXPECT_FALSE(has(shell.out, "worker")) << "an internal command";
   EXPECT_EQ(shell.run({"run", "--help"}), 0);
-  for (const char* option : {"--world", "--seed", "--repeat", "--set", "--json",
-                             "--check-determinism", "--list", "--force", "--timeout",
-                             "--fail-fast", "--filter"}) {
+  for (const char* option :
+       {"--world", "--seed", "--repeat", "--set", "--json", "--check-determinism", "--list",
+        "--force", "--timeout", "--fail-fast", "--filter"}) {
     EXPECT_TRUE(has(shell.out, option)) << option;
   }
 }
@@ -93,9 +93,13 @@ TEST(Commands, SchemasAreJson) {
 TEST(Commands, ListPrintsStableNames) {
   Shell shell;
   const std::vector<std::pair<std::string, std::string>> samples = {
-      {"kinds", "kill\n"},          {"events", "pass_committed\n"}, {"phases", "backward\n"},
-      {"messages", "turn_ask\n"},   {"workloads", "parameter_server  "},
-      {"options", "parameter_server.hidden = 32"}, {"checks", "gradients\n"},
+      {"kinds", "kill\n"},
+      {"events", "pass_committed\n"},
+      {"phases", "backward\n"},
+      {"messages", "turn_ask\n"},
+      {"workloads", "parameter_server  "},
+      {"options", "parameter_server.hidden = 32"},
+      {"checks", "gradients\n"},
       {"codes", "peer_lost\n"}};
   for (const auto& [topic, sample] : samples) {
     EXPECT_EQ(shell.run({"list", topic}), 0);
@@ -132,9 +136,9 @@ TEST(Commands, WorkerIsHandedToTheProgram) {
   const auto catalogue = harness::sample_catalogue();
   int got = 0;
   const cli::Setup setup{runner, catalogue, {}, "rehearse", {}, [&](int fd) {
-                      got = fd;
-                      return 5;
-                    }};
+                           got = fd;
+                           return 5;
+                         }};
   std::ostringstream out, err;
   const char* argv[] = {"rehearse", "worker", "--spec-fd", "7"};
   EXPECT_EQ(cli::main(4, argv, setup, {out, err, false, false}), 5);

@@ -18,9 +18,9 @@ CaseResult full() {
   auto evidence = harness::sample_evidence();
   evidence.outcome.end = RunOutcome::End::hung;
   evidence.outcome.journal[0].digest += 1;
-  evidence.outcome.waiting = {{"w0", "main", Duty::foreground, "reply", "w2", Time(), kNever},
-                              {"w1", "rpc", Duty::background, "message", "", Time(),
-                               Time(std::chrono::seconds(2))}};
+  evidence.outcome.waiting = {
+      {"w0", "main", Duty::foreground, "reply", "w2", Time(), kNever},
+      {"w1", "rpc", Duty::background, "message", "", Time(), Time(std::chrono::seconds(2))}};
   evidence.outcome.workers[1].last_lines = {"a", "b"};
   CaseResult result = harness::judge(harness::sample_case(), evidence);
   result.reproduce = "rehearse run x";
@@ -32,14 +32,37 @@ TEST(JsonReport, HasTheFieldsInTheirOrder) {
   std::vector<std::string> keys;
   const ordered_json json = to_json(sample(), {});
   for (const auto& [key, value] : json.items()) keys.push_back(key);
-  const std::vector<std::string> promised = {
-      "format",     "kind",         "program",          "version",     "commit",
-      "torch",      "machine",      "scenario",         "file",        "case",
-      "expanded_file", "world",     "device",           "seed",        "started_at",
-      "verdict",    "first_cause",  "wait_graph",       "missing_resource", "skip_reason",
-      "digest",     "final_parameters_digest",          "checks",      "faults",
-      "gradients",  "recoveries",   "workers",          "counters",    "time",
-      "events_per_s", "reproduce"};
+  const std::vector<std::string> promised = {"format",
+                                             "kind",
+                                             "program",
+                                             "version",
+                                             "commit",
+                                             "torch",
+                                             "machine",
+                                             "scenario",
+                                             "file",
+                                             "case",
+                                             "expanded_file",
+                                             "world",
+                                             "device",
+                                             "seed",
+                                             "started_at",
+                                             "verdict",
+                                             "first_cause",
+                                             "wait_graph",
+                                             "missing_resource",
+                                             "skip_reason",
+                                             "digest",
+                                             "final_parameters_digest",
+                                             "checks",
+                                             "faults",
+                                             "gradients",
+                                             "recoveries",
+                                             "workers",
+                                             "counters",
+                                             "time",
+                                             "events_per_s",
+                                             "reproduce"};
   EXPECT_EQ(keys, promised);
 }
 
@@ -71,8 +94,8 @@ TEST(JsonReport, AgreesWithItsSchema) {
   const ordered_json schema = report_schema();
   const auto skipped =
       harness::without_run(harness::sample_case(), harness::Verdict::skipped, "no SimGrid");
-  for (const auto& results :
-       std::vector<std::vector<CaseResult>>{{sample()}, {full()}, {skipped}, {sample(), full()}, {}}) {
+  for (const auto& results : std::vector<std::vector<CaseResult>>{
+           {sample()}, {full()}, {skipped}, {sample(), full()}, {}}) {
     EXPECT_EQ(harness::refusal(report(results, {}), schema), "");
   }
   ordered_json wrong = report({sample()}, {});

@@ -122,8 +122,8 @@ TEST_F(RunCommand, AFailureEndsWithTheLineThatRepeatsIt) {
   };
   EXPECT_EQ(shell_.run({"run", file, "--seed", "4", "--set", "name=a b"}), 1);
   const std::string quoted = "'" + folder_ + "/it'\\''s.toml'";
-  EXPECT_TRUE(shell_.out.ends_with("  rehearse run " + quoted +
-                                   " --world sim --seed 4 --set 'name=a b'\n"))
+  EXPECT_TRUE(
+      shell_.out.ends_with("  rehearse run " + quoted + " --world sim --seed 4 --set 'name=a b'\n"))
       << shell_.out;
 }
 
@@ -173,7 +173,8 @@ TEST_F(RunCommand, JsonToStandardOutputIsOnlyJson) {
   EXPECT_EQ(shell_.run({"run", kQuickstart, "--world", "sim", "--json", "-"}), 0);
   const auto report = ordered_json::parse(shell_.out);
   EXPECT_EQ(report["kind"], "run");
-  EXPECT_EQ(report["reproduce"], std::string("rehearse run ") + kQuickstart + " --world sim --seed 1");
+  EXPECT_EQ(report["reproduce"],
+            std::string("rehearse run ") + kQuickstart + " --world sim --seed 1");
   EXPECT_TRUE(has(shell_.err, "passed"));
   EXPECT_EQ(harness::refusal(report, reports::report_schema()), "");
 }
@@ -191,7 +192,8 @@ TEST_F(RunCommand, JsonOfSeveralCasesHasASummary) {
 // A path that cannot be written is told before anything is run.
 TEST_F(RunCommand, AnUnwritableReportIsToldBeforeTheRun) {
   EXPECT_EQ(shell_.run({"run", kQuickstart, "--json", folder_ + "/none/report.json"}), 3);
-  EXPECT_TRUE(has(shell_.err, "cannot write report " + folder_ + "/none/report.json: No such file"));
+  EXPECT_TRUE(
+      has(shell_.err, "cannot write report " + folder_ + "/none/report.json: No such file"));
   EXPECT_TRUE(shell_.runner.runs.empty());
 }
 
@@ -200,14 +202,16 @@ TEST_F(RunCommand, AnUnwritableReportIsToldBeforeTheRun) {
 TEST_F(RunCommand, WritesTheExpandedScenariosBesideTheReport) {
   const std::string report = folder_ + "/out.json";
   const std::string one = simple("a.toml"), other = simple("inner/a.toml");
-  EXPECT_EQ(shell_.run({"run", one, other, "--seed", "7", "--set", "job.steps=5", "--json", report}), 0);
+  EXPECT_EQ(
+      shell_.run({"run", one, other, "--seed", "7", "--set", "job.steps=5", "--json", report}), 0);
   for (const char* name : {"a.sim.toml", "a.sim-2.toml"}) {
     std::ifstream stream(folder_ + "/out.cases/" + name);
     const std::string text(std::istreambuf_iterator<char>(stream), {});
     EXPECT_TRUE(has(text, "seed = 7\n") && has(text, "steps = 5\n")) << name << ": " << text;
   }
   std::ifstream stream(report);
-  EXPECT_EQ(ordered_json::parse(stream)["runs"][1]["expanded_file"], folder_ + "/out.cases/a.sim-2.toml");
+  EXPECT_EQ(ordered_json::parse(stream)["runs"][1]["expanded_file"],
+            folder_ + "/out.cases/a.sim-2.toml");
 }
 
 // A signal during the first run: the report is written, the second run is not made.

@@ -55,7 +55,8 @@ TEST(Summary, SaysWhatWasNotChecked) {
   harness::Case run = harness::sample_case();
   run.scenario.expect.leaks_checked = false;
   const std::string text = summary({harness::judge(run, harness::sample_evidence())}, false);
-  EXPECT_NE(text.find("not checked: leaks (turned off by the scenario)"), std::string::npos) << text;
+  EXPECT_NE(text.find("not checked: leaks (turned off by the scenario)"), std::string::npos)
+      << text;
 }
 
 TEST(Summary, ColoursOnlyWhereAskedFor) {

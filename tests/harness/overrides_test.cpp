@@ -9,8 +9,7 @@ namespace rehearse::harness {
 namespace {
 
 Parsed with(const std::vector<std::string>& overrides) {
-  return load_scenario("tests/harness/corpus/good/everything.toml", overrides,
-                       sample_catalogue());
+  return load_scenario("tests/harness/corpus/good/everything.toml", overrides, sample_catalogue());
 }
 
 std::string first_problem(const std::vector<std::string>& overrides) {
@@ -20,9 +19,9 @@ std::string first_problem(const std::vector<std::string>& overrides) {
 
 // A dotted name reaches tables, inline tables, and faults by their id.
 TEST(Overrides, ReplaceAndAddValues) {
-  const Parsed parsed = with({"seed=9", "job.options.hidden=64", "fault.worker-dies.when.step=6",
-                              "fault.slow-link.by=250ms", "name=a b", "worlds=[\"sim\"]",
-                              "expect.leaks=unchecked"});
+  const Parsed parsed =
+      with({"seed=9", "job.options.hidden=64", "fault.worker-dies.when.step=6",
+            "fault.slow-link.by=250ms", "name=a b", "worlds=[\"sim\"]", "expect.leaks=unchecked"});
   ASSERT_TRUE(parsed.scenario) << parsed.problems[0].text();
   EXPECT_EQ(parsed.scenario->seed, 9u);
   EXPECT_EQ(std::get<std::int64_t>(parsed.scenario->job.options.at("hidden")), 64);
@@ -43,8 +42,8 @@ TEST(Overrides, MakeTablesThatTheFileLeftOut) {
 // What is wrong with a value that an argument gave is said of the argument, not of the file.
 TEST(Overrides, ProblemsNameTheArgument) {
   EXPECT_EQ(first_problem({"seed=x"}).find("--set seed=x: `seed` is the string \"x\""), 0u);
-  EXPECT_EQ(first_problem({"job.options.hiden=1"}).find("--set job.options.hiden=1: unknown option"),
-            0u);
+  EXPECT_EQ(
+      first_problem({"job.options.hiden=1"}).find("--set job.options.hiden=1: unknown option"), 0u);
   EXPECT_NE(first_problem({"fault.worker-die.kind=kill"}).find("did you mean \"worker-dies\"?"),
             std::string::npos);
   EXPECT_NE(first_problem({"cluster.link.latency=250"}).find("--set cluster.link.latency=250: "),

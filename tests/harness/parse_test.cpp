@@ -49,16 +49,15 @@ TEST(Parse, RefusesTheBadCorpusWithPlaceAndExpectation) {
     ASSERT_NE(cut, std::string::npos) << file.name << " names no error";
     const std::string place = "t.toml:" + file.error.substr(0, cut) + ": ";
     EXPECT_TRUE(first.starts_with(place)) << file.name << "\n" << place << "\n" << first;
-    EXPECT_NE(first.find(file.error.substr(cut + 2)), std::string::npos)
-        << file.name << "\n"
-        << first;
+    EXPECT_NE(first.find(file.error.substr(cut + 2)), std::string::npos) << file.name << "\n"
+                                                                         << first;
   }
 }
 
 // The values of the fullest file arrive in the structs, in base units.
 TEST(Parse, ReadsEveryKeyIntoItsPlace) {
-  const Parsed parsed = load_scenario("tests/harness/corpus/good/everything.toml", {},
-                                      sample_catalogue());
+  const Parsed parsed =
+      load_scenario("tests/harness/corpus/good/everything.toml", {}, sample_catalogue());
   ASSERT_TRUE(parsed.scenario) << all_problems(parsed);
   const Scenario& scenario = *parsed.scenario;
   EXPECT_EQ(scenario.name, "a parameter server's worker dies in backward");
@@ -76,8 +75,8 @@ TEST(Parse, ReadsEveryKeyIntoItsPlace) {
 }
 
 TEST(Parse, ReadsFaultsIntoSpecs) {
-  const Parsed parsed = load_scenario("tests/harness/corpus/good/everything.toml", {},
-                                      sample_catalogue());
+  const Parsed parsed =
+      load_scenario("tests/harness/corpus/good/everything.toml", {}, sample_catalogue());
   ASSERT_TRUE(parsed.scenario);
   const auto& faults = parsed.scenario->faults;
   EXPECT_EQ(faults[0].kind, FaultKind::kill);
@@ -102,8 +101,8 @@ TEST(Parse, ReadsFaultsIntoSpecs) {
 }
 
 TEST(Parse, ReadsExpectations) {
-  const Parsed parsed = load_scenario("tests/harness/corpus/good/everything.toml", {},
-                                      sample_catalogue());
+  const Parsed parsed =
+      load_scenario("tests/harness/corpus/good/everything.toml", {}, sample_catalogue());
   ASSERT_TRUE(parsed.scenario);
   const Expect& expect = parsed.scenario->expect;
   EXPECT_EQ(expect.gradients.kind, Closeness::Kind::bitwise);
@@ -160,7 +159,8 @@ TEST(Parse, RefusesWhatIsNoFile) {
 std::string mutated(std::string text, const std::string& other) {
   const int changes = *rc::gen::inRange(1, 6);
   for (int i = 0; i < changes; ++i) {
-    const auto at = static_cast<std::size_t>(*rc::gen::inRange<int>(0, static_cast<int>(text.size()) + 1));
+    const auto at =
+        static_cast<std::size_t>(*rc::gen::inRange<int>(0, static_cast<int>(text.size()) + 1));
     const auto length = static_cast<std::size_t>(*rc::gen::inRange(0, 40));
     switch (*rc::gen::inRange(0, 4)) {
       case 0:

@@ -17,7 +17,11 @@ WorkloadInfo random_graph() {
           "a random program over the workers: operations, calls, views, shared leaves",
           {integer("nodes", 24, "operations in the program", 1, 100'000),
            integer("workers_used", 0, "workers that take part; 0: all of the cluster", 0, 65'535),
-           {"dtype", std::string("float32"), "element type of the tensors", {}, {},
+           {"dtype",
+            std::string("float32"),
+            "element type of the tensors",
+            {},
+            {},
             {"float32", "float64"}}},
           [](const Options& options) {
             return std::max<std::int64_t>(1, count(options, "workers_used"));
@@ -66,8 +70,8 @@ WorkloadInfo model_parallel() {
 
 Catalogue sample_catalogue() {
   Catalogue catalogue;
-  for (WorkloadInfo& workload : std::vector<WorkloadInfo>{
-           random_graph(), call_chain(), fan_out(), parameter_server(), model_parallel()}) {
+  for (WorkloadInfo& workload : std::vector<WorkloadInfo>{random_graph(), call_chain(), fan_out(),
+                                                          parameter_server(), model_parallel()}) {
     catalogue.add(std::move(workload));
   }
   return catalogue;

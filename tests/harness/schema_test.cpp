@@ -5,8 +5,8 @@
 
 #include "harness/parse.hpp"
 #include "tests/harness/corpus.hpp"
-#include "tests/harness/schema_validator.hpp"
 #include "tests/harness/sample_catalogue.hpp"
+#include "tests/harness/schema_validator.hpp"
 
 namespace rehearse::harness {
 namespace {
@@ -41,8 +41,8 @@ TEST(Schema, RefusesTheBadCorpus) {
   }
 }
 
-// What the parser accepts, the schema accepts: an editor never shows an error that is none. Lines of
-// good files are left out and mixed to get at combinations that nobody wrote down.
+// What the parser accepts, the schema accepts: an editor never shows an error that is none. Lines
+// of good files are left out and mixed to get at combinations that nobody wrote down.
 RC_GTEST_PROP(SchemaProperty, AcceptsWhatTheParserAccepts, ()) {
   static const auto good = corpus("good");
   std::string text;

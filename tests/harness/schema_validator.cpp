@@ -10,11 +10,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const std::set<std::string> kKnown = {
-    "$schema",    "title",    "description", "default",  "$defs",     "$ref",
-    "type",       "enum",     "const",       "pattern",  "minimum",   "maximum",
-    "items",      "minItems", "maxItems",    "required", "minLength", "uniqueItems",
-    "properties", "oneOf",    "anyOf",       "allOf",    "if",        "then",
-    "additionalProperties"};
+    "$schema",  "title",     "description", "default",    "$defs",
+    "$ref",     "type",      "enum",        "const",      "pattern",
+    "minimum",  "maximum",   "items",       "minItems",   "maxItems",
+    "required", "minLength", "uniqueItems", "properties", "oneOf",
+    "anyOf",    "allOf",     "if",          "then",       "additionalProperties"};
 
 bool has_type(const Json& value, const std::string& type) {
   if (type == "object") return value.is_object();
@@ -67,8 +67,10 @@ class Validator {
   std::string number(const Json& value, const Json& schema, const std::string& path) const {
     if (!value.is_number()) return {};
     const double held = value.get<double>();
-    if (schema.contains("minimum") && !(held >= schema["minimum"].get<double>())) return path + ": minimum";
-    if (schema.contains("maximum") && !(held <= schema["maximum"].get<double>())) return path + ": maximum";
+    if (schema.contains("minimum") && !(held >= schema["minimum"].get<double>()))
+      return path + ": minimum";
+    if (schema.contains("maximum") && !(held <= schema["maximum"].get<double>()))
+      return path + ": maximum";
     return {};
   }
 
@@ -87,9 +89,12 @@ class Validator {
 
   std::string array(const Json& value, const Json& schema, const std::string& path) const {
     if (!value.is_array()) return {};
-    if (schema.contains("minItems") && value.size() < schema["minItems"]) return path + ": minItems";
-    if (schema.contains("maxItems") && value.size() > schema["maxItems"]) return path + ": maxItems";
-    if (schema.contains("uniqueItems") && std::set<Json>(value.begin(), value.end()).size() != value.size()) {
+    if (schema.contains("minItems") && value.size() < schema["minItems"])
+      return path + ": minItems";
+    if (schema.contains("maxItems") && value.size() > schema["maxItems"])
+      return path + ": maxItems";
+    if (schema.contains("uniqueItems") &&
+        std::set<Json>(value.begin(), value.end()).size() != value.size()) {
       return path + ": uniqueItems";
     }
     for (std::size_t i = 0; schema.contains("items") && i < value.size(); ++i) {

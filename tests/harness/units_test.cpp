@@ -50,13 +50,15 @@ TEST(Units, RefusalsSayWhatWasExpected) {
 // What is printed of a duration can be read back where it was exact.
 RC_GTEST_PROP(UnitsProperty, WholeNumbersComeBack, ()) {
   const auto count = *rc::gen::inRange<std::int64_t>(0, 1'000'000'000'000);
-  RC_ASSERT(parse_duration(std::to_string(count) + "us").value() == std::chrono::microseconds(count));
+  RC_ASSERT(parse_duration(std::to_string(count) + "us").value() ==
+            std::chrono::microseconds(count));
   RC_ASSERT(parse_bandwidth(std::to_string(count) + "KBps").value() == count * 8000);
 }
 
 // The patterns of the schema accept no text that the parser refuses for its form, nor the reverse.
 RC_GTEST_PROP(UnitsProperty, PatternsAgreeWithTheParser, ()) {
-  const auto text = *rc::gen::container<std::string>(rc::gen::elementOf(std::string("0159.nums hBGKbp")));
+  const auto text =
+      *rc::gen::container<std::string>(rc::gen::elementOf(std::string("0159.nums hBGKbp")));
   const bool matches = std::regex_match(text, std::regex(kDurationPattern));
   const auto parsed = parse_duration(text);
   if (parsed.ok()) RC_ASSERT(matches);

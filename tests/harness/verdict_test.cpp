@@ -290,8 +290,8 @@ TEST(ExitCodes, OfSeveralTheFirstPresent) {
   EXPECT_EQ(exit_code(verdicts), 0);
   EXPECT_EQ(exit_code({Verdict::skipped, Verdict::skipped}), 77);
   const std::vector<std::pair<Verdict, int>> rising = {
-      {Verdict::unrecoverable, 7},     {Verdict::not_fired, 6},   {Verdict::not_deterministic, 4},
-      {Verdict::failed, 1},            {Verdict::timed_out, 124}, {Verdict::harness_error, 3}};
+      {Verdict::unrecoverable, 7}, {Verdict::not_fired, 6},   {Verdict::not_deterministic, 4},
+      {Verdict::failed, 1},        {Verdict::timed_out, 124}, {Verdict::harness_error, 3}};
   for (const auto& [verdict, code] : rising) {
     verdicts.push_back(verdict);
     EXPECT_EQ(exit_code(verdicts), code);
