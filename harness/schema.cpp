@@ -18,7 +18,6 @@ Json integer(std::int64_t min, std::int64_t max) {
 }
 
 Json names(const std::vector<std::string>& all) { return Json::object({{"enum", all}}); }
-Json names(std::span<const std::string_view> all) { return names(strings(all)); }
 Json text() { return Json::object({{"type", "string"}}); }
 
 Json pattern(const char* expression) {

@@ -15,7 +15,7 @@ struct Describer {
 
 // The one piece of per-thread state outside the worlds.
 // tidy: mutable-static: a failed check has no other way to know whose it is.
-thread_local Describer describer;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+thread_local Describer describer;
 
 }  // namespace
 

@@ -15,8 +15,7 @@ namespace {
 
 // Set only while `unwind` runs.
 // tidy: mutable-static: a terminate handler takes no argument
-thread_local Scheduler* unwinds_ =
-    nullptr;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+thread_local Scheduler* unwinds_ = nullptr;
 
 // A fiber that is destroyed unwinds its stack; an abandoned one must not.
 void forget(boost::context::fiber&& fiber) {
