@@ -27,7 +27,6 @@ Packed invoke(const Functions& functions, Worker& worker, const std::string& wor
 class Agent final : public Calls {
  public:
   using OnMessage = std::function<void(const Address& from, Message message)>;
-  using OnLost = std::function<void(std::uint16_t worker, const std::string& why)>;
 
   /// REQUIRES: `functions`, `crossing` and `worker` outlive it; `serve()` is called once, after the
   /// other layers have registered.
@@ -36,7 +35,7 @@ class Agent final : public Calls {
   ~Agent() override;
 
   void on(MessageKind kind, OnMessage handle);
-  void on_lost(OnLost handle) { on_lost_.push_back(std::move(handle)); }
+  void on_lost(OnLost handle) override { on_lost_.push_back(std::move(handle)); }
   void serve();
 
   CallNumber issue(int rank, std::string_view function, std::string_view signature,

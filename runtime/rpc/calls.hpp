@@ -29,6 +29,11 @@ class Calls {
   /// Its deadline has passed: completes it with `timed_out`, unless it is complete.
   virtual void expire(CallNumber call) = 0;
 
+  /// Told once of each worker that is lost, after all that had arrived from it was handed on. Does
+  /// not wait. Workers of the uncut run are never lost.
+  using OnLost = std::function<void(std::uint16_t worker, const std::string& why)>;
+  virtual void on_lost(OnLost) {}
+
   virtual World& world() = 0;
   virtual Places& places() = 0;
 };

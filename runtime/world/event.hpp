@@ -27,6 +27,10 @@ enum class EventKind : std::uint16_t {
   pass_done,       ///< subject: context; amount: pass
   pass_committed,  ///< subject: context; amount: pass
   pass_aborted,    ///< subject: context; amount: pass
+  step_prepared,   ///< an optimizer step is staged at this owner; peer: trainer; subject: context.
+                   ///< At the trainer: at all owners; the decision has not gone out yet
+  step_committed,  ///< in place at this owner; amount: how many it has seen. At the trainer: at all
+  step_aborted,    ///< dropped at this owner. At the trainer: given up, perhaps to be tried again
   gradients_read,  ///< subject: context; amount: number of leaves
   gradient,        ///< a journal entry; subject: its key; amount: digest of its bits
   late_reply,      ///< a reply after its deadline; dropped and counted

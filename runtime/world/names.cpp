@@ -13,10 +13,11 @@ constexpr std::array<std::string_view, kMessageKinds> kMessageNames = {
     "open_ask", "open_answer", "finished", "join",  "release",  "verdict_ask", "verdict",  "user"};
 
 constexpr std::array<std::string_view, kEventKinds> kEventNames = {
-    "sent",           "received",       "peer_lost",      "task_failed", "killed",
-    "ended",          "fault_fired",    "deadline_fired", "step",        "phase",
-    "context_opened", "context_closed", "pass_started",   "pass_done",   "pass_committed",
-    "pass_aborted",   "gradients_read", "gradient",       "late_reply"};
+    "sent",           "received",       "peer_lost",      "task_failed",  "killed",
+    "ended",          "fault_fired",    "deadline_fired", "step",         "phase",
+    "context_opened", "context_closed", "pass_started",   "pass_done",    "pass_committed",
+    "pass_aborted",   "step_prepared",  "step_committed", "step_aborted", "gradients_read",
+    "gradient",       "late_reply"};
 
 constexpr std::array<std::string_view, 6> kCauseNames = {"ended",     "exited",      "killed",
                                                          "host_lost", "unreachable", "unknown"};
