@@ -2,7 +2,7 @@
 // bare blocking TCP ping-pong of the same bytes in the same processes, in turn; then messages a
 // second with many calls under way.
 //
-//   bench_rpc [--rounds 7] [--json FILE]
+//   bench_rpc [--rounds 7] [--size 16MiB] [--json FILE]
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -37,8 +37,9 @@ constexpr int kOther = 1;
 
 class Bench {
  public:
-  explicit Bench(int rounds)
+  Bench(int rounds, std::string only)
       : rounds_(rounds),
+        only_(std::move(only)),
         pair_(bare_pair()),
         identity_(program_.function("identity", [](Tensor x) { return x; })),
         echo_(program_.function("echo", [this](std::int64_t bytes, std::int64_t times) {
@@ -56,7 +57,10 @@ class Bench {
   nlohmann::json measure(Rpc& rpc) {
     at::set_num_threads(1);
     auto rows = nlohmann::json::array();
-    for (const Size& size : kSizes) rows.push_back(json_of(round_trip(rpc, size)));
+    for (const Size& size : kSizes) {
+      if (only_.empty() || only_ == size.name) rows.push_back(json_of(round_trip(rpc, size)));
+    }
+    if (!only_.empty()) return rows;
     Figure pipelined{fmt::format("rpc_1KiB_{}_in_flight", kInFlight), "messages_per_s", {}, {}, {}};
     for (int round = 0; round < rounds_; ++round) pipelined.ours.push_back(in_flight(rpc));
     rows.push_back(json_of(pipelined));
@@ -108,6 +112,7 @@ class Bench {
   }
 
   int rounds_;
+  std::string only_;  // the size; empty: all of them, and many in flight
   std::array<int, 2> pair_;
   Bytes buffer_;
   Program program_{"bench_rpc"};
@@ -121,9 +126,10 @@ class Bench {
 int main(int argc, char** argv) {
   CLI::App app{"RPC round trips between two processes over TCP"};
   int rounds = 7;
-  std::string json;
+  std::string json, only;
   app.add_option("--rounds", rounds);
+  app.add_option("--size", only, "this one alone");
   app.add_option("--json", json);
   CLI11_PARSE(app, argc, argv);
-  return rehearse::bench::publish(rehearse::bench::Bench(rounds).run(), json);
+  return rehearse::bench::publish(rehearse::bench::Bench(rounds, only).run(), json);
 }

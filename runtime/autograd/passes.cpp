@@ -254,7 +254,8 @@ Status CutAutograd::send_gradients(Share&, PassId pass, PassRun& run) {
     Grad grad{pass, out.pair, std::nullopt, {}};
     Message message{MessageKind::grad, {}, {}};
     Writer writer(grad.tensors);
-    Status packed = rpc::pack_tensors(std::move(out.gradients), writer, message.payloads);
+    Status packed =
+        rpc::pack_tensors(std::move(out.gradients), writer, message.payloads, world_.net);
     if (!packed.ok()) return packed;
     encode(grad, message.header);
     agent_->post(out.pair.owner(), Lane::data, std::move(message));

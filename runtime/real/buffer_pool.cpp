@@ -48,14 +48,8 @@ std::size_t BufferPool::size_of(std::size_t size_class) {
   return size_class % 2 == 0 ? std::size_t{1} << power : std::size_t{3} << (power - 2);
 }
 
-BufferPool::Buffer BufferPool::take(std::size_t size_bytes) {
-  if (size_bytes < kPooledBytesMin) {
-    auto* memory = static_cast<std::byte*>(
-        std::aligned_alloc(kAlignment, round_up(size_bytes + 1, kAlignment)));
-    if (!memory) return {};
-    return {std::shared_ptr<void>(memory, [](void* freed) { std::free(freed); }),
-            {memory, size_bytes}};
-  }
+Buffer BufferPool::take(std::size_t size_bytes) {
+  if (size_bytes < kPooledBytesMin) return from_heap(size_bytes);
   const std::size_t size_class = class_of(size_bytes);
   Block block{nullptr, size_of(size_class)};
   {

@@ -5,28 +5,24 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <vector>
+
+#include "runtime/world/buffers.hpp"
 
 namespace rehearse::real {
 
 /// Memory to receive into. Fresh memory halves the rate of a large transfer (page faults), so
 /// buffers of 64 KiB and more are kept by size class and used again, on huge pages from 2 MiB on.
 /// A buffer may be given back by any thread and outlive the pool's maker.
-class BufferPool : public std::enable_shared_from_this<BufferPool> {
+class BufferPool final : public Buffers, public std::enable_shared_from_this<BufferPool> {
  public:
   /// Keeps at most `kept_bytes_max` that nobody uses.
   static std::shared_ptr<BufferPool> make(std::size_t kept_bytes_max = std::size_t{256} << 20);
-  ~BufferPool();
+  ~BufferPool() override;
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  struct Buffer {
-    std::shared_ptr<void> owner;
-    std::span<std::byte> bytes;  ///< aligned to 64; undefined content
-  };
-  /// Null owner if there is no memory.
-  Buffer take(std::size_t size_bytes);
+  Buffer take(std::size_t size_bytes) override;
 
  private:
   // Two classes per power of two: at most a third of a buffer is unused.

@@ -54,6 +54,7 @@ class TcpNet final : public Net, PeerContext, Watcher {
   Result<std::unique_ptr<Endpoint>> open(std::string_view name) override;
   Result<Address> find(std::string_view name, Time deadline) override;
   Status publish(std::string_view name, const Address& address) override;
+  Buffer take(std::size_t size_bytes) override { return pool_->take(size_bytes); }
 
   /// Another worker has published this.
   void learn(const BookEntry& entry);

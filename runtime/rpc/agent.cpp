@@ -118,7 +118,7 @@ Calls::CallNumber Agent::issue(int rank, std::string_view function, std::string_
   message.header.reserve(160);
   Writer header(message.header);
   head.encode(header);
-  Status packed = put_body(worker, std::move(arguments), crossing_, message);
+  Status packed = put_body(worker, std::move(arguments), crossing_, message, world_.net);
   places_.issue();
   if (packed.ok() && lost_.contains(worker)) packed = peer_lost(worker, lost_.at(worker));
   if (packed.ok()) {
@@ -303,7 +303,8 @@ void Agent::answer(const Address& to, std::uint64_t id, Packed result) {
   Message message{MessageKind::reply, {}, {}};
   message.header.reserve(96);
   Writer(message.header).put_varint(id);
-  if (Status packed = put_body(to.worker, std::move(result), crossing_, message); !packed.ok()) {
+  Status packed = put_body(to.worker, std::move(result), crossing_, message, world_.net);
+  if (!packed.ok()) {
     return answer(to, id, packed.failure());
   }
   const Status sent = endpoint_->send(to, Lane::data, std::move(message));

@@ -54,14 +54,15 @@ Result<RequestHead> RequestHead::decode(Reader& from) {
   return head;
 }
 
-Status put_body(std::uint16_t to, Packed body, Crossing& crossing, Message& message) {
+Status put_body(std::uint16_t to, Packed body, Crossing& crossing, Message& message,
+                Buffers& buffers) {
   Bytes section;
   Writer section_writer(section);
   if (Status left = crossing.leave(to, body.tensors, section_writer); !left.ok()) return left;
   Writer header(message.header);
   header.put_bytes(section);
   header.put_bytes(body.bytes);
-  return pack_tensors(std::move(body.tensors), header, message.payloads);
+  return pack_tensors(std::move(body.tensors), header, message.payloads, buffers);
 }
 
 Result<Packed> get_body(ContextId context, std::uint16_t from, Reader& head, Message& message,

@@ -7,6 +7,7 @@
 #include "runtime/base/result.hpp"
 #include "runtime/rpc/crossing.hpp"
 #include "runtime/rpc/wire.hpp"
+#include "runtime/world/buffers.hpp"
 #include "runtime/world/message.hpp"
 
 namespace rehearse::rpc {
@@ -27,9 +28,11 @@ struct RequestHead {
   static Result<RequestHead> decode(Reader& from);
 };
 
-/// Appends a crossing section, plain bytes and tensors to a message whose head is written.
+/// Appends a crossing section, plain bytes and tensors to a message whose head is written. Tensors
+/// that must be copied go to memory of `buffers`.
 /// Fails with `bad_argument` for tensors that cannot cross.
-Status put_body(std::uint16_t to, Packed body, Crossing& crossing, Message& message);
+Status put_body(std::uint16_t to, Packed body, Crossing& crossing, Message& message,
+                Buffers& buffers);
 
 /// Reads what `put_body` wrote. Fails with `corrupt`, or as `Crossing::enter` does.
 Result<Packed> get_body(ContextId context, std::uint16_t from, Reader& head, Message& message,

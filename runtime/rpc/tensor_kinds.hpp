@@ -1,11 +1,13 @@
 #pragma once
 
+#include <c10/core/Allocator.h>
 #include <c10/core/Layout.h>
 #include <c10/core/ScalarType.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace rehearse::rpc {
 
@@ -34,6 +36,15 @@ inline constexpr std::array kElementSizesBytes{
 #undef REHEARSE_ELEMENT
 };
 // clang-format on
+
+/// What a tensor that has adopted the memory of a payload does at its end.
+inline void drop_adopted(void* owner) { delete static_cast<std::shared_ptr<const void>*>(owner); }
+
+/// Memory that a tensor has adopted from a payload, which nobody else holds.
+inline bool is_adopted(const c10::DataPtr& memory) {
+  return memory.get_deleter() == &drop_adopted &&
+         static_cast<const std::shared_ptr<const void>*>(memory.get_context())->use_count() == 1;
+}
 
 /// The size of an element in bytes, or 0 if `dtype` has no plain storage: quantized, or unknown.
 inline std::size_t plain_size_bytes(c10::ScalarType dtype) {

@@ -15,7 +15,7 @@
 
 #include <cstddef>
 #include <cstring>
-#include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -61,7 +61,8 @@ bool sole_holder(const at::Tensor& tensor) {
   if (tensor.use_count() != 1 || tensor.weak_use_count() != 1) return false;
   const c10::Storage& storage = tensor.storage();
   return storage.use_count() == 1 &&
-         storage.data_ptr().get_deleter() == c10::GetCPUAllocator()->raw_deleter();
+         (storage.data_ptr().get_deleter() == c10::GetCPUAllocator()->raw_deleter() ||
+          is_adopted(storage.data_ptr()));
 }
 
 /// An integer or complex type of that size: torch copies with strides only types it computes with.
@@ -98,12 +99,11 @@ at::Tensor plain(const at::Tensor& tensor) {
   return contiguous(resolved);
 }
 
-Payload snapshot(const at::Tensor& tensor) {
-  const std::size_t size_bytes = tensor.nbytes();
-  auto memory = std::make_shared<c10::DataPtr>(c10::GetCPUAllocator()->allocate(size_bytes));
-  std::memcpy(memory->get(), tensor.const_data_ptr(), size_bytes);
-  const std::span bytes(static_cast<const std::byte*>(memory->get()), size_bytes);
-  return Payload(std::move(memory), bytes);
+Payload snapshot(const at::Tensor& tensor, Buffers& buffers) {
+  Buffer copy = buffers.take(tensor.nbytes());
+  if (!copy.owner) throw std::bad_alloc();
+  std::memcpy(copy.bytes.data(), tensor.const_data_ptr(), tensor.nbytes());
+  return Payload(std::move(copy.owner), copy.bytes);
 }
 
 Payload held(at::Tensor tensor) {
@@ -113,8 +113,8 @@ Payload held(at::Tensor tensor) {
 
 class TensorPacker {
  public:
-  TensorPacker(Writer& header, std::vector<Payload>& payloads)
-      : header_(header), payloads_(payloads) {}
+  TensorPacker(Writer& header, std::vector<Payload>& payloads, Buffers& buffers)
+      : header_(header), payloads_(payloads), buffers_(buffers) {}
 
   /// `tensor` is given away where its memory is its own.
   void pack(at::Tensor tensor, bool given_away) {
@@ -141,7 +141,7 @@ class TensorPacker {
     }
     values.reset();  // it counts as a holder
     const bool own = given_away && sole_holder(tensor);
-    payloads_.push_back(own ? held(std::move(tensor)) : snapshot(tensor));
+    payloads_.push_back(own ? held(std::move(tensor)) : snapshot(tensor, buffers_));
   }
 
   void put_shape(const at::Tensor& values) {
@@ -172,6 +172,7 @@ class TensorPacker {
 
   Writer& header_;
   std::vector<Payload>& payloads_;
+  Buffers& buffers_;
 };
 
 Status check(const std::vector<at::Tensor>& tensors) {
@@ -191,16 +192,19 @@ Status pack_tensors(const std::vector<at::Tensor>& tensors, Writer& header,
   if (Status status = check(tensors); !status.ok()) return status;
   const c10::AutoGradMode no_grad(false);
   header.put_varint(tensors.size());
-  for (const at::Tensor& tensor : tensors) TensorPacker(header, payloads).pack(tensor, false);
+  Buffers heap;
+  TensorPacker packer(header, payloads, heap);
+  for (const at::Tensor& tensor : tensors) packer.pack(tensor, false);
   return {};
 }
 
 Status pack_tensors(std::vector<at::Tensor>&& tensors, Writer& header,
-                    std::vector<Payload>& payloads) {
+                    std::vector<Payload>& payloads, Buffers& buffers) {
   if (Status status = check(tensors); !status.ok()) return status;
   const c10::AutoGradMode no_grad(false);
   header.put_varint(tensors.size());
-  for (at::Tensor& tensor : tensors) TensorPacker(header, payloads).pack(std::move(tensor), true);
+  TensorPacker packer(header, payloads, buffers);
+  for (at::Tensor& tensor : tensors) packer.pack(std::move(tensor), true);
   tensors.clear();
   return {};
 }

@@ -9,6 +9,7 @@
 #include "runtime/base/bytes.hpp"
 #include "runtime/base/codec.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/world/buffers.hpp"
 
 namespace rehearse::rpc {
 
@@ -28,10 +29,11 @@ Status pack_tensors(const std::vector<at::Tensor>& tensors, Writer& header,
                     std::vector<Payload>& payloads);
 
 /// The same for tensors that the caller gives away. Memory that nobody else holds (no other tensor,
-/// view or graph; allocated by torch) becomes the payload without a copy; the rest is copied.
-/// REQUIRES: no raw pointer into them is written through afterwards.
+/// view or graph; allocated by torch, or adopted from a message) becomes the payload without a
+/// copy; the rest is copied to memory of `buffers`. REQUIRES: no raw pointer into them is written
+/// through afterwards.
 Status pack_tensors(std::vector<at::Tensor>&& tensors, Writer& header,
-                    std::vector<Payload>& payloads);
+                    std::vector<Payload>& payloads, Buffers& buffers);
 
 /// Reads what `pack_tensors` wrote, taking payloads from index `next_payload` on and advancing it.
 /// Trusts neither header nor payloads: fails with `corrupt` when they do not agree.

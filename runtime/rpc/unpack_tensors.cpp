@@ -90,10 +90,9 @@ at::Tensor adopt(const Payload& payload, const Sizes& sizes, const Sizes& stride
   // allocator for more, so that it behaves like a tensor that was copied.
   void* data = const_cast<std::byte*>(payload.bytes().data());
   auto owner = std::make_unique<std::shared_ptr<const void>>(payload.owner());
-  const auto drop = [](void* held) { delete static_cast<std::shared_ptr<const void>*>(held); };
   return at::for_blob(data, sizes)
       .strides(at::IntArrayRef(strides))
-      .context(owner.release(), drop)
+      .context(owner.release(), &drop_adopted)
       .options(at::TensorOptions(dtype))
       .target_device(c10::Device(c10::kCPU))
       .resizeable_storage()

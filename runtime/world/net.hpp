@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "runtime/base/result.hpp"
+#include "runtime/world/buffers.hpp"
 #include "runtime/world/message.hpp"
 
 namespace rehearse {
@@ -38,9 +39,10 @@ class Endpoint {
   virtual const Address& address() const = 0;
 };
 
-class Net {
+/// As `Buffers`: memory to write a payload into, from where it leaves without another copy if the
+/// transport can.
+class Net : public Buffers {
  public:
-  virtual ~Net() = default;
 
   /// Opens an endpoint that peers find as `name`. Names are unique in a job and generation:
   /// `bad_argument` for one that is taken.

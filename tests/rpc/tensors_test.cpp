@@ -45,7 +45,8 @@ Packed packed(const Tensors& tensors) {
 Packed packed_away(Tensors&& tensors) {
   Packed result;
   Writer writer(result.header);
-  pack_tensors(std::move(tensors), writer, result.payloads).or_throw();
+  Buffers heap;
+  pack_tensors(std::move(tensors), writer, result.payloads, heap).or_throw();
   return result;
 }
 
@@ -58,6 +59,11 @@ Result<Tensors> unpacked(const Packed& from) {
     EXPECT_EQ(next_payload, from.payloads.size());
   }
   return tensors;
+}
+
+/// Sent and received, the message dropped: as a handler has its arguments.
+Tensors crossed_away(Tensors&& tensors) {
+  return unpacked(packed_away(std::move(tensors))).or_throw();
 }
 
 at::Tensor crossed(const at::Tensor& tensor) { return unpacked(packed({tensor})).or_throw().at(0); }
@@ -202,7 +208,8 @@ TEST(Tensors, RefuseByNameWhatCannotCross) {
   const auto expect_refused = [&](const at::Tensor& bad, const std::string& word) {
     Packed result;
     Writer writer(result.header);
-    const Status status = pack_tensors(Tensors{good, bad}, writer, result.payloads);
+    const Tensors both{good, bad};
+    const Status status = pack_tensors(both, writer, result.payloads);
     ASSERT_EQ(status.code(), Code::bad_argument) << word;
     EXPECT_NE(status.failure().message.find("tensor 1"), std::string::npos);
     EXPECT_NE(status.failure().message.find(word), std::string::npos) << status.failure().message;
@@ -243,6 +250,20 @@ TEST(Tensors, GivenAwayCrossWithoutACopy) {
   const Packed message = packed_away(std::move(sent));
   EXPECT_EQ(message.payloads[0].bytes().data(), memory);
   EXPECT_EQ(unpacked(message).or_throw().at(0).const_data_ptr(), memory);
+}
+
+// What was received and is sent on (a function that returns its argument) is not copied either,
+// unless somebody else has the same memory.
+TEST(Tensors, AdoptedAndGivenAwayTravelOnWithoutACopy) {
+  Tensors received = crossed_away({at::arange(100.0)});
+  const void* memory = received[0].const_data_ptr();
+  const Packed onward = packed_away(std::move(received));
+  EXPECT_EQ(onward.payloads[0].bytes().data(), memory);
+
+  Tensors kept = crossed_away({at::arange(100.0)});
+  const at::Tensor view = kept[0].slice(0, 0, 10);
+  const Packed copied = packed_away(std::move(kept));
+  EXPECT_NE(copied.payloads[0].bytes().data(), view.const_data_ptr());
 }
 
 // Given away, but reachable by others: a second handle, a view, or the user's own memory.
