@@ -25,6 +25,8 @@ const std::vector<Part>& parts() {
       {"runtime/real", {"runtime/base", "runtime/fiber", "runtime/world"}},
       {"runtime/rpc", {"runtime/base", kTask, "runtime/world"}},
       {"runtime/autograd", {"runtime/base", kTask, "runtime/world", "runtime/rpc"}},
+      {"runtime/training",
+       {"runtime/base", kTask, "runtime/world", "runtime/rpc", "runtime/autograd"}},
       {"runtime/worker",
        {"runtime/base", kTask, "runtime/world", "runtime/rpc", "runtime/autograd"}},
       {"sim", {"runtime/base", "runtime/fiber", "runtime/world", "runtime/virtual"}},
