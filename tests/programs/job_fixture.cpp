@@ -129,6 +129,11 @@ RunOutcome run(In world, const Program& program, const JobSetup& setup) {
   return {};
 }
 
+RunOutcome run_under(virtual_world::Physics& physics, const Program& program,
+                     const JobSetup& setup) {
+  return run_on(physics, program, setup, false);
+}
+
 RunOutcome run_uncut(const Program& program, const JobSetup& setup) {
   JobSetup quiet = setup;
   quiet.faults.clear();

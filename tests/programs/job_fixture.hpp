@@ -12,6 +12,10 @@
 #include "runtime/world/fault_plan.hpp"
 #include "runtime/world/outcome.hpp"
 
+namespace rehearse::virtual_world {
+class Physics;
+}
+
 /// Whole jobs through the public face, in every world.
 namespace rehearse::programs {
 
@@ -44,6 +48,10 @@ struct JobSetup {
 /// Runs the program in a world; in `sim` in a forked process of its own. The program is not copied:
 /// what its functions capture is seen in `memory`, and lost with the process elsewhere.
 RunOutcome run(In world, const Program& program, const JobSetup& setup);
+
+/// In `memory`, with physics of the caller's.
+RunOutcome run_under(virtual_world::Physics& physics, const Program& program,
+                     const JobSetup& setup);
 
 /// The oracle: the same program without messages, in this process. REQUIRES: no faults matter.
 RunOutcome run_uncut(const Program& program, const JobSetup& setup);
