@@ -29,11 +29,19 @@ Agent::Agent(World& world, std::unique_ptr<Endpoint> endpoint, Worker& worker,
       worker_(worker),
       functions_(functions),
       crossing_(crossing),
-      handler_state_(handlers) {
-  on(MessageKind::request,
-     [this](const Address& from, Message m) { on_request(from, std::move(m)); });
+      handler_state_(handlers),
+      references_(std::make_shared<CountedReferences>(world, places_, *this,
+                                                      [this](std::uint16_t to, Message message) {
+                                                        post(to, Lane::control, std::move(message));
+                                                      })) {
+  for (const MessageKind kind : {MessageKind::request, MessageKind::remote, MessageKind::fetch})
+    on(kind, [this](const Address& from, Message m) { on_request(from, std::move(m)); });
+  for (const MessageKind kind : {MessageKind::ref_ask, MessageKind::ref_confirm,
+                                 MessageKind::ref_accept, MessageKind::ref_release}) {
+    on(kind, [this](const Address& from, const Message& m) { references_->hear(from.worker, m); });
+  }
   on(MessageKind::reply, [this](const Address& from, Message m) { on_reply(from, std::move(m)); });
-  on(MessageKind::error, [this](const Address& from, Message m) { on_error(from, std::move(m)); });
+  on(MessageKind::error, [this](const Address& from, const Message& m) { on_error(from, m); });
 }
 
 Agent::~Agent() = default;
@@ -78,32 +86,44 @@ Result<Address> Agent::address_of(int rank) {
   return found;
 }
 
-Calls::CallNumber Agent::issue(int rank, std::string_view function, std::string_view signature,
-                               Packed arguments, Time deadline, Complete complete) {
+void Agent::issue(int rank, Request request, Time deadline, Complete complete) {
   const CallNumber call = next_call_++;
   auto to = address_of(rank);
-  if (!to.ok()) {
-    complete(to.failure());
-    return call;
-  }
+  if (!to.ok()) return complete(to.failure());
   const std::uint16_t worker = to.value().worker;
-  std::size_t bytes = arguments.bytes.size();
-  for (const auto& tensor : arguments.tensors) bytes += tensor.defined() ? tensor.nbytes() : 0;
+  std::size_t bytes = request.arguments.bytes.size();
+  for (const auto& tensor : request.arguments.tensors)
+    bytes += tensor.defined() ? tensor.nbytes() : 0;
   if (!wait_for_credit(to.value(), bytes, deadline)) {
     world_.events.append({EventKind::deadline_fired, worker, call, 0});
-    complete(Failure{Code::timed_out,
-                     fmt::format("{} did not take earlier messages before the deadline of {}",
-                                 worker_name(worker), function),
-                     worker_name(worker), 0});
-    return call;
+    return complete(
+        Failure{Code::timed_out,
+                fmt::format("{} did not take earlier messages before the deadline of {}",
+                            worker_name(worker), request.function),
+                worker_name(worker), 0});
   }
+  if (const auto lost = lost_.find(worker); lost != lost_.end()) {
+    places_.issue();
+    return complete(peer_lost(worker, lost->second));
+  }
+  Message message{request.kind, {}, {}};
+  const Status packed = pack(worker, call, request, deadline, message);
+  if (!packed.ok()) return complete(packed.failure());
+  pending_.emplace(call, Pending{worker, std::string(request.function), places_.current().context,
+                                 deadline, std::move(complete)});
+  add_deadline(deadline, call);
+  const Status sent = endpoint_->send(to.value(), Lane::data, std::move(message));
+  if (!sent.ok()) this->complete(call, sent.failure());
+}
 
-  // The send node belongs to what the caller has done so far; what follows, to the next position.
-  Bytes section;
-  Place& here = places_.current();
+// The send node belongs to what the caller has done so far; what follows, to the next position.
+Status Agent::pack(std::uint16_t to, CallNumber call, Request& request, Time deadline,
+                   Message& message) {
+  const Place& here = places_.current();
   RequestHead head{call,
-                   std::string(function),
-                   std::string(signature),
+                   std::string(request.function),
+                   request.signature,
+                   request.what,
                    at::GradMode::is_enabled(),
                    deadline == kNever ? Duration::max() : deadline - world_.clock.now(),
                    here.context,
@@ -114,23 +134,13 @@ Calls::CallNumber Agent::issue(int rank, std::string_view function, std::string_
     head.path = *here.path;
     head.path.push_back(2 * here.issued + 1);
   }
-  Message message{MessageKind::request, {}, {}};
   message.header.reserve(160);
   Writer header(message.header);
-  head.encode(header);
-  Status packed = put_body(worker, std::move(arguments), crossing_, message, world_.net);
+  head.encode(request.kind, header);
+  Status packed =
+      put_body(to, std::move(request.arguments), crossing_, *references_, message, world_.net);
   places_.issue();
-  if (packed.ok() && lost_.contains(worker)) packed = peer_lost(worker, lost_.at(worker));
-  if (packed.ok()) {
-    pending_.emplace(call,
-                     Pending{worker, head.function, head.context, deadline, std::move(complete)});
-    add_deadline(deadline, call);
-    packed = endpoint_->send(to.value(), Lane::data, std::move(message));
-    if (!packed.ok()) this->complete(call, packed.failure());
-  } else {
-    complete(packed.failure());
-  }
-  return call;
+  return packed;
 }
 
 bool Agent::wait_for_credit(const Address& to, std::size_t bytes, Time deadline) {
@@ -185,24 +195,28 @@ void Agent::watch_deadlines() {
 void Agent::on_reply(const Address& from, Message message) {
   Reader reader(message.header);
   const CallNumber call = reader.get_varint();
+  auto body = take_body(from.worker, reader, message, *references_);
   const auto found = pending_.find(call);
   if (found == pending_.end() || found->second.worker != from.worker) {
     world_.events.append({EventKind::late_reply, from.worker, call, 0});
-    return;
+  } else if (!body.ok()) {
+    complete(call, body.failure());
+  } else {
+    complete(call,
+             enter_body(found->second.context, from.worker, std::move(body).value(), crossing_));
   }
-  complete(call, get_body(found->second.context, from.worker, reader, message, crossing_));
 }
 
-void Agent::on_error(const Address& from, Message message) {
+void Agent::on_error(const Address& from, const Message& message) {
   Reader reader(message.header);
   const CallNumber call = reader.get_varint();
   Failure failure = decode_failure(reader);
   const auto found = pending_.find(call);
   if (found == pending_.end() || found->second.worker != from.worker) {
     world_.events.append({EventKind::late_reply, from.worker, call, 0});
-    return;
+  } else {
+    complete(call, std::move(failure));
   }
-  complete(call, std::move(failure));
 }
 
 void Agent::lose(std::uint16_t worker, const std::string& why) {
@@ -212,112 +226,32 @@ void Agent::lose(std::uint16_t worker, const std::string& why) {
     if (pending.worker == worker) calls.push_back(call);
   }
   for (const CallNumber call : calls) complete(call, peer_lost(worker, why));
+  references_->peer_lost(worker, why);
   for (const auto& handle : on_lost_) handle(worker, why);
 }
 
 void Agent::post(std::uint16_t worker, Lane lane, Message message) {
+  const auto known = addresses_.find(worker);
+  const auto waiting = unaddressed_.find(worker);
+  if (known != addresses_.end() && waiting == unaddressed_.end()) {
+    const Status sent = endpoint_->send(known->second, lane, std::move(message));
+    (void)sent;  // a loss is told by the endpoint, once
+    return;
+  }
+  unaddressed_[worker].emplace_back(lane, std::move(message));
+  if (waiting != unaddressed_.end()) return;
+  world_.tasks.spawn("address of " + worker_name(worker), Duty::background,
+                     [this, worker] { send_when_found(worker); });
+}
+
+void Agent::send_when_found(std::uint16_t worker) {
   auto to = address_of(worker);
-  if (!to.ok()) return;
-  const Status sent = endpoint_->send(to.value(), lane, std::move(message));
-  (void)sent;  // a loss is told by the endpoint, once
-}
-
-// --- serving
-
-Packed invoke(const Functions& functions, Worker& worker, const std::string& worker_name,
-              std::string_view function, std::string_view signature, Packed arguments) {
-  const auto found = functions.find(function);
-  if (found == functions.end()) {
-    throw Error({Code::unknown_function, fmt::format("no function is named '{}'", function),
-                 worker_name, 0});
+  const auto messages = unaddressed_.extract(worker);
+  if (!to.ok()) return lose(worker, to.failure().message);
+  for (auto& [lane, message] : messages.mapped()) {
+    const Status sent = endpoint_->send(to.value(), lane, std::move(message));
+    (void)sent;  // a loss is told by the endpoint, once
   }
-  if (found->second.signature != signature) {
-    throw Error({Code::bad_argument,
-                 fmt::format("'{}' is {}, but was called as {}", function, found->second.signature,
-                             signature),
-                 worker_name, 0});
-  }
-  Packed result;
-  Unpacker from(arguments);
-  found->second.handler(worker, from, result);
-  return result;
-}
-
-Place Agent::place_of(const RequestHead& head) const {
-  Place place;
-  place.context = head.context;
-  place.step = head.step;
-  place.ordinal = head.ordinal;
-  if (head.context != 0) place.path = std::make_shared<const CallPath>(head.path);
-  place.deadline = after(world_.clock.now(), head.remaining);
-  place.observer = &crossing_;
-  return place;
-}
-
-void Agent::on_request(const Address& from, Message message) {
-  Reader reader(message.header);
-  auto head = RequestHead::decode(reader);
-  if (!head.ok()) return answer(from, 0, head.failure());
-  const std::uint64_t id = head.value().id;
-  const Place place = place_of(head.value());
-  if (place.context != 0) {
-    if (Status joined = crossing_.join(place, from.worker); !joined.ok()) {
-      return answer(from, id, joined.failure());
-    }
-  }
-  auto body = get_body(place.context, from.worker, reader, message, crossing_);
-  if (!body.ok()) return answer(from, id, body.failure());
-  auto arguments = std::make_shared<Packed>(std::move(body).value());
-  const std::uint64_t salt = Hash64().add(from.worker).add(id).value();
-  std::string task_name = "handler of " + head.value().function;
-  const TaskId task =
-      world_.tasks.spawn(std::move(task_name), Duty::background,
-                         [this, from, head = std::move(head).value(), place, arguments] {
-                           run(from, head, place, std::move(*arguments));
-                         });
-  handler_state_.seed(task, place, salt);
-}
-
-void Agent::run(const Address& from, const RequestHead& head, const Place& place,
-                Packed arguments) {
-  handler_state_.run(place, head.grad_enabled, [&] {
-    Packed result;
-    std::optional<Failure> failure;
-    try {
-      result = invoke(functions_, worker_, world_.self.name, head.function, head.signature,
-                      std::move(arguments));
-    } catch (const Cancelled&) {
-      throw;
-    } catch (...) {
-      failure = failure_of_current_exception(world_.self.name);
-    }
-    if (failure) {
-      answer(from, head.id, std::move(*failure));
-    } else {
-      answer(from, head.id, std::move(result));
-    }
-  });
-}
-
-void Agent::answer(const Address& to, std::uint64_t id, Packed result) {
-  Message message{MessageKind::reply, {}, {}};
-  message.header.reserve(96);
-  Writer(message.header).put_varint(id);
-  Status packed = put_body(to.worker, std::move(result), crossing_, message, world_.net);
-  if (!packed.ok()) {
-    return answer(to, id, packed.failure());
-  }
-  const Status sent = endpoint_->send(to, Lane::data, std::move(message));
-  (void)sent;  // a caller that is gone needs no answer
-}
-
-void Agent::answer(const Address& to, std::uint64_t id, Failure failure) {
-  Message message{MessageKind::error, {}, {}};
-  Writer header(message.header);
-  header.put_varint(id);
-  encode_failure(failure, header);
-  const Status sent = endpoint_->send(to, Lane::data, std::move(message));
-  (void)sent;
 }
 
 }  // namespace rehearse::rpc

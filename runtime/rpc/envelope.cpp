@@ -19,10 +19,13 @@ Failure cut_short(const char* what) {
 
 }  // namespace
 
-void RequestHead::encode(Writer& to) const {
+void RequestHead::encode(MessageKind kind, Writer& to) const {
   to.put_varint(id);
-  to.put_text(function);
-  to.put_text(signature);
+  if (kind != MessageKind::request) rpc::put(what, to);
+  if (kind != MessageKind::fetch) {
+    to.put_text(function);
+    to.put(signature);
+  }
   to.put(grad_enabled);
   to.put_varint(encode_remaining(remaining));
   to.put(context);
@@ -33,11 +36,18 @@ void RequestHead::encode(Writer& to) const {
   for (const std::uint32_t index : path) to.put_varint(index);
 }
 
-Result<RequestHead> RequestHead::decode(Reader& from) {
+Result<RequestHead> RequestHead::decode(MessageKind kind, Reader& from) {
   RequestHead head;
   head.id = from.get_varint();
-  head.function = from.get_text();
-  head.signature = from.get_text();
+  if (kind != MessageKind::request) {
+    const auto reference = get_reference(from);
+    if (!reference) return cut_short("request");
+    head.what = *reference;
+  }
+  if (kind != MessageKind::fetch) {
+    head.function = from.get_text();
+    head.signature = from.get<std::uint64_t>();
+  }
   head.grad_enabled = from.get<bool>();
   const std::uint64_t remaining_us = from.get_varint();
   if (remaining_us != 0 && remaining_us < static_cast<std::uint64_t>(INT64_MAX / 1000)) {
@@ -54,30 +64,46 @@ Result<RequestHead> RequestHead::decode(Reader& from) {
   return head;
 }
 
-Status put_body(std::uint16_t to, Packed body, Crossing& crossing, Message& message,
-                Buffers& buffers) {
+Status put_body(std::uint16_t to, Packed body, Crossing& crossing, CountedReferences& references,
+                Message& message, Buffers& buffers) {
+  // What may be refused comes before what leaves a trace here.
+  if (Status crossable = check_tensors(body.tensors); !crossable.ok()) return crossable;
   Bytes section;
   Writer section_writer(section);
   if (Status left = crossing.leave(to, body.tensors, section_writer); !left.ok()) return left;
   Writer header(message.header);
   header.put_bytes(section);
   header.put_bytes(body.bytes);
-  return pack_tensors(std::move(body.tensors), header, message.payloads, buffers);
+  if (Status packed = pack_tensors(std::move(body.tensors), header, message.payloads, buffers);
+      !packed.ok()) {
+    return packed;
+  }
+  references.share(to, body.refs, header);
+  return {};
 }
 
-Result<Packed> get_body(ContextId context, std::uint16_t from, Reader& head, Message& message,
-                        Crossing& crossing) {
-  Reader section(head.get_bytes());
+Result<Body> take_body(std::uint16_t from, Reader& head, Message& message,
+                       CountedReferences& references) {
+  Body body;
+  body.crossing = head.get_bytes();
   const auto bytes = head.get_bytes();
-  Packed body{Bytes(bytes.begin(), bytes.end()), {}};
+  body.packed.bytes.assign(bytes.begin(), bytes.end());
   std::size_t next_payload = 0;
   auto tensors = unpack_tensors(head, message.payloads, next_payload);
   if (!tensors.ok()) return tensors.failure();
+  body.packed.tensors = std::move(tensors).value();
+  auto refs = references.receive(from, head);
+  if (!refs.ok()) return refs.failure();
+  body.packed.refs = std::move(refs).value();
   if (head.failed()) return cut_short("message with tensors");
-  body.tensors = std::move(tensors).value();
-  Status entered = crossing.enter(context, from, body.tensors, section);
-  if (!entered.ok()) return entered.failure();
   return body;
+}
+
+Result<Packed> enter_body(ContextId context, std::uint16_t from, Body body, Crossing& crossing) {
+  Reader section(body.crossing);
+  Status entered = crossing.enter(context, from, body.packed.tensors, section);
+  if (!entered.ok()) return entered.failure();
+  return std::move(body.packed);
 }
 
 void encode_failure(const Failure& failure, Writer& to) {

@@ -6,6 +6,7 @@
 
 #include "runtime/base/result.hpp"
 #include "runtime/rpc/crossing.hpp"
+#include "runtime/rpc/references.hpp"
 #include "runtime/rpc/wire.hpp"
 #include "runtime/world/buffers.hpp"
 #include "runtime/world/message.hpp"
@@ -16,7 +17,8 @@ namespace rehearse::rpc {
 struct RequestHead {
   std::uint64_t id = 0;  ///< the caller's number of this call
   std::string function;
-  std::string signature;
+  std::uint64_t signature = 0;           ///< `Function::key()`
+  Reference what;                        ///< of `remote` and `fetch`
   bool grad_enabled = true;              ///< the caller's grad mode
   Duration remaining = Duration::max();  ///< until the caller gives up
   ContextId context = 0;
@@ -24,19 +26,27 @@ struct RequestHead {
   std::uint32_t ordinal = 0;
   CallPath path;
 
-  void encode(Writer& to) const;
-  static Result<RequestHead> decode(Reader& from);
+  void encode(MessageKind kind, Writer& to) const;
+  static Result<RequestHead> decode(MessageKind kind, Reader& from);
 };
 
-/// Appends a crossing section, plain bytes and tensors to a message whose head is written. Tensors
-/// that must be copied go to memory of `buffers`.
-/// Fails with `bad_argument` for tensors that cannot cross.
-Status put_body(std::uint16_t to, Packed body, Crossing& crossing, Message& message,
-                Buffers& buffers);
+/// Appends a crossing section, plain bytes, tensors and references to a message whose head is
+/// written. The message must be sent then. Fails with `bad_argument` for tensors that cannot cross,
+/// or as `Crossing::leave` does, having cut nothing. Tensors that must be copied go to memory of
+/// `buffers`.
+Status put_body(std::uint16_t to, Packed body, Crossing& crossing, CountedReferences& references,
+                Message& message, Buffers& buffers);
 
-/// Reads what `put_body` wrote. Fails with `corrupt`, or as `Crossing::enter` does.
-Result<Packed> get_body(ContextId context, std::uint16_t from, Reader& head, Message& message,
-                        Crossing& crossing);
+/// What `put_body` wrote, not yet in its context.
+struct Body {
+  Packed packed;
+  std::span<const std::byte> crossing;  ///< of the message's header
+};
+/// Fails with `corrupt`. Dropping the result gives up the references in it.
+Result<Body> take_body(std::uint16_t from, Reader& head, Message& message,
+                       CountedReferences& references);
+/// Brings it into the context. Fails as `Crossing::enter` does.
+Result<Packed> enter_body(ContextId context, std::uint16_t from, Body body, Crossing& crossing);
 
 void encode_failure(const Failure& failure, Writer& to);
 /// `corrupt` in the place of what `encode_failure` does not write.

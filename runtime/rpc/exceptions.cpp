@@ -1,3 +1,5 @@
+#include "runtime/rpc/exceptions.hpp"
+
 #include <c10/util/Exception.h>
 #include <cxxabi.h>
 #include <fmt/format.h>
@@ -6,7 +8,7 @@
 #include <memory>
 #include <typeinfo>
 
-#include "runtime/rpc/agent.hpp"
+#include "runtime/fiber/task.hpp"
 
 namespace rehearse::rpc {
 namespace {

@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "runtime/base/random.hpp"
+#include "runtime/rpc/any_value.hpp"
 #include "runtime/rpc/future.hpp"
 #include "runtime/rpc/wire.hpp"
 
@@ -23,10 +25,13 @@ class Function;
 template <class R, class... A>
 class Function<R(A...)> {
  public:
-  explicit Function(std::string name) : name_(std::move(name)) {}
+  explicit Function(std::string name)
+      : name_(std::move(name)), key_(Hash64().add(name_).add(signature()).value()) {}
   const std::string& name() const { return name_; }
+  /// Stands for name and signature: what a call says, so that both sides mean the same.
+  std::uint64_t key() const { return key_; }
 
-  /// "Tensor(Tensor,f32)": what both sides must agree on.
+  /// "Tensor(Tensor,f32)", for people.
   static std::string signature() {
     std::string arguments;
     ((arguments += (arguments.empty() ? "" : ",") + rpc::Wire<A>::name()), ...);
@@ -39,30 +44,45 @@ class Function<R(A...)> {
 
  private:
   std::string name_;
+  std::uint64_t key_;
 };
 
 namespace rpc {
 
+/// What becomes of a function's result.
+enum class Wanted { packed, kept };
+
+class LaterResult;
+
+/// What a function has returned.
+struct Returned {
+  Packed packed{};
+  ValuePtr kept{};
+  std::shared_ptr<LaterResult> later{};  ///< it comes with a future; nothing else is set
+};
+
+/// A result that a future will bring.
+class LaterResult {
+ public:
+  virtual ~LaterResult() = default;
+  /// Runs `callback`, which must not wait, when it is there.
+  virtual void on_complete(std::function<void()> callback) = 0;
+  virtual void wait() = 0;
+  /// Throws what came in its place. REQUIRES: it is there.
+  virtual Returned take(Wanted wanted) = 0;
+};
+
 /// Runs a function on arguments that have been taken apart.
-using Handler = std::function<void(Worker&, Unpacker& arguments, Packed& result)>;
+using Handler = std::function<Returned(Worker&, Unpacker& arguments, Wanted wanted)>;
 
 struct Registered {
   std::string signature;
+  std::uint64_t key = 0;  ///< `Function::key()`
   Handler handler;
 };
 
 /// The functions of a program, by name.
 using Functions = std::map<std::string, Registered, std::less<>>;
-
-/// A handler's result is sent when it is there: a function may return a future.
-template <class R>
-struct Unwrapped {
-  using type = R;
-};
-template <class T>
-struct Unwrapped<Future<T>> {
-  using type = T;
-};
 
 template <class F>
 struct Callable : Callable<decltype(&std::remove_cvref_t<F>::operator())> {};
@@ -81,19 +101,38 @@ struct Callable<R (C::*)(A...) const> : Callable<R (*)(A...)> {};
 template <class R, class C, class... A>
 struct Callable<R (C::*)(A...)> : Callable<R (*)(A...)> {};
 
-template <class R>
-void pack_result(const R& value, Packed& result) {
-  if constexpr (IsFuture<R>::value) {
-    if constexpr (std::is_void_v<typename R::Value>) {
-      value.wait();
-    } else {
-      pack_result(value.wait(), result);
-    }
-  } else {
-    Packer packer(result);
-    Wire<R>::put(packer, value);
+template <class T>
+Returned returned(Stored<T> value, Wanted wanted) {
+  Returned result;
+  if (wanted == Wanted::kept) {
+    result.kept = std::make_shared<ValueOf<T>>(std::move(value));
+  } else if constexpr (!std::is_void_v<T>) {
+    Packer packer(result.packed);
+    Wire<T>::put(packer, std::move(value));
   }
+  return result;
 }
+
+template <class T>
+class LaterResultOf final : public LaterResult {
+ public:
+  explicit LaterResultOf(Future<T> future) : future_(std::move(future)) {}
+  void on_complete(std::function<void()> callback) override {
+    future_.on_complete([run = std::move(callback)](const auto&) { run(); });
+  }
+  void wait() override { future_.wait(); }
+  Returned take(Wanted wanted) override {
+    if constexpr (std::is_void_v<T>) {
+      future_.wait();
+      return returned<T>(Nothing{}, wanted);
+    } else {
+      return returned<T>(future_.wait(), wanted);
+    }
+  }
+
+ private:
+  Future<T> future_;
+};
 
 template <class Signature>
 struct Registration;
@@ -103,7 +142,8 @@ struct Registration<R(A...)> {
   template <bool takes_worker, class F>
   static Registered make(F body) {
     static_assert((Crossable<A> && ...), "every argument needs a Wire or Fields specialisation");
-    Handler handler = [body = std::move(body)](Worker& worker, Unpacker& from, Packed& to) mutable {
+    Handler handler = [body = std::move(body)](Worker& worker, Unpacker& from,
+                                               Wanted wanted) mutable {
       std::tuple<A...> arguments{Wire<A>::get(from)...};  // braces: left to right
       from.finish();
       const auto run = [&]() -> decltype(auto) {
@@ -117,13 +157,19 @@ struct Registration<R(A...)> {
             },
             arguments);
       };
-      if constexpr (std::is_void_v<std::invoke_result_t<decltype(run)>>) {
+      using Result = std::decay_t<std::invoke_result_t<decltype(run)>>;
+      if constexpr (IsFuture<Result>::value) {
+        Returned later;
+        later.later = std::make_shared<LaterResultOf<R>>(run());
+        return later;
+      } else if constexpr (std::is_void_v<Result>) {
         run();
+        return returned<void>(Nothing{}, wanted);
       } else {
-        pack_result(run(), to);
+        return returned<R>(run(), wanted);
       }
     };
-    return {Function<R(A...)>::signature(), std::move(handler)};
+    return {Function<R(A...)>::signature(), 0, std::move(handler)};
   }
 };
 

@@ -9,45 +9,40 @@
 namespace rehearse::rpc {
 
 bool FutureCore::wait(const std::function<bool()>& ready, Time deadline) {
-  const Time until = std::min(deadline, deadline_);
   const TaskId self = world_.tasks.current();
   while (!ready()) {
     waiters_.push_back(self);
-    const Wake wake = world_.tasks.park(until, {what_, whom_});
+    const Wake wake = world_.tasks.park(std::min(deadline, deadline_), {what_, whom_});
     std::erase(waiters_, self);
-    if (wake == Wake::unparked || ready()) continue;
-    if (until == deadline_ && on_deadline) {
-      on_deadline();  // completes this future with `timed_out`
-      continue;
-    }
-    return false;
+    if (wake == Wake::timed_out && !ready() && world_.clock.now() >= deadline) return false;
   }
   return true;
 }
 
 void FutureCore::completed() {
   for (const TaskId task : std::exchange(waiters_, {})) world_.tasks.unpark(task);
-  for (auto& continuation : std::exchange(continuations_, {})) start(std::move(continuation));
+  for (const auto& callback : std::exchange(callbacks_, {})) callback();
 }
 
-void FutureCore::then(bool ready, std::function<void()> body) {
-  Continuation continuation{places_.issue(), at::GradMode::is_enabled(), std::move(body)};
+void FutureCore::on_complete(bool ready, std::function<void()> callback) {
   if (ready) {
-    start(std::move(continuation));
+    callback();
   } else {
-    continuations_.push_back(std::move(continuation));
+    callbacks_.push_back(std::move(callback));
   }
 }
 
-void FutureCore::start(Continuation continuation) {
+FutureCore::Here FutureCore::here() { return {places_.issue(), at::GradMode::is_enabled()}; }
+
+void FutureCore::start(Here there, std::function<void()> body) {
   // Spawned at its own place, not that of the task that happened to complete the future: a new
   // task's random numbers go by where it is spawned.
-  PlaceScope there(places_, continuation.place);
+  PlaceScope scope(places_, there.place);
   world_.tasks.spawn("continuation of " + what_, Duty::background,
-                     [this, continuation = std::move(continuation)] {
-                       PlaceScope scope(places_, continuation.place);
-                       c10::AutoGradMode grad_mode(continuation.grad_enabled);
-                       continuation.body();
+                     [&places = places_, there = std::move(there), body = std::move(body)] {
+                       PlaceScope here(places, there.place);
+                       c10::AutoGradMode grad_mode(there.grad_enabled);
+                       body();
                      });
 }
 

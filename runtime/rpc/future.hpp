@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/base/result.hpp"
+#include "runtime/rpc/exceptions.hpp"
 #include "runtime/rpc/place.hpp"
 #include "runtime/world/world.hpp"
 
@@ -21,6 +22,11 @@ class Promise;
 
 namespace rpc {
 
+/// `void` is held and crosses as nothing.
+struct Nothing {};
+template <class T>
+using Stored = std::conditional_t<std::is_void_v<T>, Nothing, T>;
+
 /// What a future of any type shares: who waits, and what happens next.
 class FutureCore {
  public:
@@ -31,40 +37,34 @@ class FutureCore {
         whom_(std::move(whom)),
         deadline_(deadline) {}
 
-  /// Waits until `ready()`, the future's own deadline or `deadline`; false at a deadline.
+  /// Waits until `ready()`; false at `deadline`. At the future's own deadline whoever gives the
+  /// value completes it.
   bool wait(const std::function<bool()>& ready, Time deadline);
-  /// It has come: wakes all who wait, starts what was registered.
+  /// It has come: wakes all who wait, runs what was registered.
   void completed();
-  /// Runs `continuation` in a task of its own once the future is complete. Its place in the program
-  /// and its grad mode are those of here, where it is registered.
-  void then(bool ready, std::function<void()> continuation);
+  /// Runs `callback`, which must not wait, when the future is complete: in whichever task that is.
+  void on_complete(bool ready, std::function<void()> callback);
+  /// A continuation that is registered here has this place in the program, and this grad mode.
+  struct Here {
+    Place place;
+    bool grad_enabled = true;
+  };
+  Here here();
+  /// Runs `body` there, in a task of its own.
+  void start(Here there, std::function<void()> body);
 
   Failure timed_out() const;
   World& world() { return world_; }
   Places& places() { return places_; }
-  Time deadline() const { return deadline_; }
-  std::function<void()> on_deadline;  ///< gives the call up, when its own deadline has passed
 
  private:
-  struct Continuation {
-    Place place;
-    bool grad_enabled = true;
-    std::function<void()> body;
-  };
-  void start(Continuation continuation);
-
   World& world_;
   Places& places_;
   std::string what_, whom_;
   Time deadline_;
   std::vector<TaskId> waiters_;
-  std::vector<Continuation> continuations_;
+  std::vector<std::function<void()>> callbacks_;
 };
-
-/// `void` crosses as nothing.
-struct Nothing {};
-template <class T>
-using Stored = std::conditional_t<std::is_void_v<T>, Nothing, T>;
 
 template <class T>
 struct FutureState {
@@ -73,7 +73,7 @@ struct FutureState {
   FutureCore core;
   std::optional<Result<Stored<T>>> result;
 
-  /// The first result counts; a later one (a reply after the deadline) is dropped.
+  /// The first result counts; a later one is dropped.
   void set(Result<Stored<T>> value) {
     if (result) return;
     result = std::move(value);
@@ -85,6 +85,16 @@ template <class T>
 struct IsFuture : std::false_type {};
 template <class T>
 struct IsFuture<Future<T>> : std::true_type {};
+
+/// What a caller waits for, whether it is returned or comes with a future.
+template <class R>
+struct Unwrapped {
+  using type = R;
+};
+template <class T>
+struct Unwrapped<Future<T>> {
+  using type = T;
+};
 
 }  // namespace rpc
 
@@ -108,10 +118,22 @@ class Future {
   }
 
   /// `continuation(future)` runs in a task of its own once this is complete; the result is a future
-  /// of what it returns. What it throws reaches that future. Takes its place in the program here,
-  /// where it is registered.
+  /// of what it returns, or of what the future that it returns brings. What it throws reaches that
+  /// future. Takes its place in the program here, where it is registered.
   template <class F>
   auto then(F continuation) const;
+
+  /// For the layers of the runtime: `callback(result)` runs when this is complete, in whichever
+  /// task that is, and must not wait.
+  template <class F>
+  void on_complete(F callback) const {
+    // Weak: else a future that never completes would keep itself alive.
+    state_->core.on_complete(ready(),
+                             [weak = std::weak_ptr(state_), run = std::move(callback)]() mutable {
+                               if (const auto state = weak.lock()) run(*state->result);
+                             });
+  }
+  rpc::FutureCore& core() const { return state_->core; }
 
  private:
   friend class Promise<T>;
@@ -119,7 +141,7 @@ class Future {
   std::shared_ptr<rpc::FutureState<T>> state_;
 };
 
-/// The other end of a future: whoever has it gives the value, once.
+/// The other end of a future: whoever has it gives the value, once; what is given later is dropped.
 template <class T>
 class Promise {
  public:
@@ -131,22 +153,25 @@ class Promise {
   Future<T> future() const { return Future<T>(state_); }
   void set(Result<rpc::Stored<T>> value) const { state_->set(std::move(value)); }
   void set() const requires std::is_void_v<T> { state_->set(rpc::Nothing{}); }
-  rpc::FutureCore& core() const { return state_->core; }
+  /// Takes what `other` will bring.
+  void follow(const Future<T>& other) const {
+    other.on_complete([promise = *this](const auto& result) { promise.set(result); });
+  }
 
-  /// Sets what `body` returns or throws.
+  /// Sets what `body` returns or throws, or follows the future that it returns.
   template <class F>
   void fulfil(F&& body) const {
     try {
-      if constexpr (std::is_void_v<T>) {
+      if constexpr (rpc::IsFuture<std::invoke_result_t<F>>::value) {
+        follow(body());
+      } else if constexpr (std::is_void_v<T>) {
         body();
         set();
       } else {
         set(body());
       }
-    } catch (const Error& error) {
-      set(error.failure());
-    } catch (const std::exception& error) {
-      set(Failure{Code::remote_exception, error.what(), {}, 0});
+    } catch (...) {
+      set(rpc::failure_of_current_exception(state_->core.world().self.name));
     }
   }
 
@@ -157,11 +182,19 @@ class Promise {
 template <class T>
 template <class F>
 auto Future<T>::then(F continuation) const {
-  using R = std::invoke_result_t<F, Future<T>>;
-  Promise<R> chained(state_->core.world(), state_->core.places(), "continuation");
-  state_->core.then(ready(), [chained, future = *this, run = std::move(continuation)]() mutable {
-    chained.fulfil([&] { return run(future); });
-  });
+  using R = typename rpc::Unwrapped<std::invoke_result_t<F, Future<T>>>::type;
+  rpc::FutureCore& core = state_->core;
+  Promise<R> chained(core.world(), core.places(), "continuation");
+  auto body = [chained, weak = std::weak_ptr(state_), here = core.here(),
+               run = std::move(continuation)]() mutable {
+    const auto state = weak.lock();  // as in on_complete
+    if (!state) return;
+    state->core.start(std::move(here),
+                      [chained, future = Future(state), run = std::move(run)]() mutable {
+                        chained.fulfil([&] { return run(future); });
+                      });
+  };
+  core.on_complete(ready(), std::move(body));
   return chained.future();
 }
 

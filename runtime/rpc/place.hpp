@@ -59,6 +59,8 @@ class Places final : public SwitchHook {
   /// The running task goes on at `place`; returns where it was.
   Place replace(Place place);
 
+  std::size_t tasks() const { return places_.size(); }
+
   /// For the task that runs while this hook is added.
   void adopt(TaskId running) { resumed(running); }
 

@@ -1,6 +1,7 @@
 #include "runtime/rpc/rpc.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <charconv>
 
 namespace rehearse {
@@ -17,13 +18,6 @@ int Peer::rank(int world_size) const {
       name_.empty() ? fmt::format("rank {}", rank_) : fmt::format("'{}'", name_);
   throw Error(Code::unknown_worker,
               fmt::format("no worker is {}; this job has w0 to w{}", asked, world_size - 1));
-}
-
-Time Rpc::deadline_of(const CallOptions& options) const {
-  const Duration length =
-      options.deadline == Duration::zero() ? calls_.world().limits.call : options.deadline;
-  // A handler's own calls cannot outlast the request that it serves.
-  return std::min(after(calls_.world().clock.now(), length), calls_.places().current().deadline);
 }
 
 }  // namespace rehearse

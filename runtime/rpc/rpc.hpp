@@ -1,19 +1,15 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "runtime/rpc/calls.hpp"
 #include "runtime/rpc/function.hpp"
+#include "runtime/rpc/future_groups.hpp"
+#include "runtime/rpc/remote_ref.hpp"
 
 namespace rehearse {
-
-struct CallOptions {
-  Duration deadline{};  ///< from now; zero: the default, `Limits::call`; `Duration::max()`: none
-};
 
 /// A worker by name ("w3") or rank of the present generation.
 class Peer {
@@ -33,6 +29,8 @@ class Peer {
 
 /// Calls functions on other workers, and on this one. Tensors cross with their strides; inside an
 /// autograd context those that require grad stay connected to the caller's graph.
+///
+/// All of it belongs to the thread of its worker.
 ///
 /// Errors are Error: `unknown_worker`, `unknown_function`, `bad_argument` (another signature),
 /// `peer_lost` with the worker's name, `timed_out`, `remote_exception` with the type and text of
@@ -62,38 +60,45 @@ class Rpc {
   template <class R, class... A>
   Future<R> async(const CallOptions& options, const Peer& peer, const Function<R(A...)>& function,
                   std::type_identity_t<A>... arguments) {
-    rpc::Packed packed;
-    rpc::Packer packer(packed);
-    (rpc::Wire<A>::put(packer, arguments), ...);
-    const int rank = peer.rank(calls_.world().self.world_size);
-    const Time deadline = deadline_of(options);
-    Promise<R> promise(calls_.world(), calls_.places(), "reply to " + function.name(),
-                       worker_name(rank), deadline);
-    const auto call = calls_.issue(
-        rank, function.name(), Function<R(A...)>::signature(), std::move(packed), deadline,
-        [promise](Result<rpc::Packed> reply) { complete(promise, std::move(reply)); });
-    promise.core().on_deadline = [&calls = calls_, call] { calls.expire(call); };
-    return promise.future();
+    return calls_.send<R>(rank_of(peer), request(function, arguments...), options);
   }
 
-  static std::string worker_name(int rank) { return fmt::format("w{}", rank); }
+  /// Returns at once. The result stays with the callee; what the function throws comes out of every
+  /// use of the reference. The deadline is that of the callee's answer that it makes the value.
+  template <class R, class... A>
+  RemoteRef<R> remote(const Peer& peer, const Function<R(A...)>& function,
+                      std::type_identity_t<A>... arguments) {
+    return remote(CallOptions{}, peer, function, std::move(arguments)...);
+  }
+  template <class R, class... A>
+  RemoteRef<R> remote(const CallOptions& options, const Peer& peer,
+                      const Function<R(A...)>& function, std::type_identity_t<A>... arguments) {
+    return RemoteRef<R>(calls_.remote(rank_of(peer), request(function, arguments...), options));
+  }
+
+  /// A reference to a value of this worker, for others.
+  template <class T>
+  RemoteRef<T> own(T value) {
+    return RemoteRef<T>(
+        calls_.references().own(std::make_shared<rpc::ValueOf<T>>(std::move(value))));
+  }
+
+  /// Of this worker's calls that name none, from now on: zero is `Limits::call`,
+  /// `Duration::max()` none.
+  void set_default_deadline(Duration deadline) { calls_.set_default_deadline(deadline); }
 
  private:
-  Time deadline_of(const CallOptions& options) const;
+  int rank_of(const Peer& peer) const { return peer.rank(calls_.world().self.world_size); }
 
-  template <class R>
-  static void complete(const Promise<R>& promise, Result<rpc::Packed> reply) {
-    if (!reply.ok()) return promise.set(reply.failure());
-    promise.fulfil([&reply]() -> R {
-      rpc::Unpacker from(reply.value());
-      if constexpr (std::is_void_v<R>) {
-        from.finish();
-      } else {
-        R value = rpc::Wire<R>::get(from);
-        from.finish();
-        return value;
-      }
-    });
+  /// Gives `arguments` away.
+  template <class R, class... A>
+  static rpc::Request request(const Function<R(A...)>& function, A&... arguments) {
+    rpc::Request request;
+    request.function = function.name();
+    request.signature = function.key();
+    rpc::Packer packer(request.arguments);
+    (rpc::Wire<A>::put(packer, std::move(arguments)), ...);
+    return request;
   }
 
   rpc::Calls& calls_;

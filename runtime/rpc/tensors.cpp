@@ -175,7 +175,9 @@ class TensorPacker {
   Buffers& buffers_;
 };
 
-Status check(const std::vector<at::Tensor>& tensors) {
+}  // namespace
+
+Status check_tensors(const std::vector<at::Tensor>& tensors) {
   for (std::size_t index = 0; index < tensors.size(); ++index) {
     if (!tensors[index].defined()) continue;
     if (std::string why = refusal(tensors[index]); !why.empty()) {
@@ -185,11 +187,9 @@ Status check(const std::vector<at::Tensor>& tensors) {
   return {};
 }
 
-}  // namespace
-
 Status pack_tensors(const std::vector<at::Tensor>& tensors, Writer& header,
                     std::vector<Payload>& payloads) {
-  if (Status status = check(tensors); !status.ok()) return status;
+  if (Status status = check_tensors(tensors); !status.ok()) return status;
   const c10::AutoGradMode no_grad(false);
   header.put_varint(tensors.size());
   Buffers heap;
@@ -200,7 +200,7 @@ Status pack_tensors(const std::vector<at::Tensor>& tensors, Writer& header,
 
 Status pack_tensors(std::vector<at::Tensor>&& tensors, Writer& header,
                     std::vector<Payload>& payloads, Buffers& buffers) {
-  if (Status status = check(tensors); !status.ok()) return status;
+  if (Status status = check_tensors(tensors); !status.ok()) return status;
   const c10::AutoGradMode no_grad(false);
   header.put_varint(tensors.size());
   TensorPacker packer(header, payloads, buffers);

@@ -13,6 +13,10 @@
 
 namespace rehearse::rpc {
 
+/// Fails with `bad_argument` for what has no plain bytes on the CPU, saying which tensor and why
+/// (another device, quantized, nested, mkldnn, named, inside a functorch transform).
+Status check_tensors(const std::vector<at::Tensor>& tensors);
+
 /// Writes what the tensors are to `header` and appends their bytes to `payloads`. The receiver gets
 /// the values they have now: later writes on either side are not seen by the other. What crosses:
 /// dtype, sizes, values, and the strides of dense tensors (another layout takes another path in
@@ -22,9 +26,7 @@ namespace rehearse::rpc {
 /// An undefined tensor arrives undefined. `requires_grad`, history, names and subclasses do not
 /// cross. Records no autograd nodes.
 ///
-/// Fails with `bad_argument` for what has no plain bytes on the CPU, saying which tensor and why
-/// (another device, quantized, nested, mkldnn, named, inside a functorch transform); then `header`
-/// and `payloads` are as before.
+/// Fails as `check_tensors` does; then `header` and `payloads` are as before.
 Status pack_tensors(const std::vector<at::Tensor>& tensors, Writer& header,
                     std::vector<Payload>& payloads);
 

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,29 +28,40 @@ struct Fields;
 
 namespace rehearse::rpc {
 
-/// Arguments or a result, taken apart: plain bytes, and tensors that cross as tensors.
+class RefHandle;
+using RefPtr = std::shared_ptr<const RefHandle>;
+
+/// Arguments or a result, taken apart: plain bytes, tensors that cross as tensors, and remote
+/// references.
 struct Packed {
   Bytes bytes;
   std::vector<at::Tensor> tensors;
+  std::vector<RefPtr> refs;
 };
 
 class Packer {
  public:
-  explicit Packer(Packed& to) : writer(to.bytes), tensors(to.tensors) {}
+  explicit Packer(Packed& to) : writer(to.bytes), tensors(to.tensors), refs(to.refs) {}
   Writer writer;
   std::vector<at::Tensor>& tensors;
+  std::vector<RefPtr>& refs;
 };
 
 class Unpacker {
  public:
-  explicit Unpacker(Packed& from) : reader(from.bytes), tensors_(from.tensors) {}
+  explicit Unpacker(Packed& from) : reader(from.bytes), tensors_(from.tensors), refs_(from.refs) {}
   at::Tensor next_tensor() {
     if (next_ == tensors_.size()) throw Error(Code::corrupt, "a message holds too few tensors");
     return std::move(tensors_[next_++]);
   }
+  RefPtr next_ref() {
+    if (next_ref_ == refs_.size()) throw Error(Code::corrupt, "a message holds too few references");
+    return std::move(refs_[next_ref_++]);
+  }
   /// After the last value: nothing may be left.
   void finish() const {
-    if (reader.failed() || reader.left() != 0 || next_ != tensors_.size()) {
+    if (reader.failed() || reader.left() != 0 || next_ != tensors_.size() ||
+        next_ref_ != refs_.size()) {
       throw Error(Code::corrupt, "arguments do not have the length that their types ask for");
     }
   }
@@ -57,12 +69,24 @@ class Unpacker {
 
  private:
   std::vector<at::Tensor>& tensors_;
-  std::size_t next_ = 0;
+  std::vector<RefPtr>& refs_;
+  std::size_t next_ = 0, next_ref_ = 0;
 };
 
-/// How a type crosses: `name()` for signatures, `put`, `get`.
+/// How a type crosses: `name()` for signatures, `put`, `get`. What is given as an rvalue is given
+/// away: a tensor that nobody else holds is then sent without a copy.
 template <class T>
 struct Wire;
+
+/// A part of a `Whole` that is given away with it, or only read like it.
+template <class Whole, class Part>
+decltype(auto) as_given(Part& part) {
+  if constexpr (std::is_lvalue_reference_v<Whole>) {
+    return std::as_const(part);
+  } else {
+    return std::move(part);
+  }
+}
 
 template <class T>
 concept Crossable = requires(Packer& packer, Unpacker& unpacker, const T& value) {
@@ -74,7 +98,7 @@ concept Crossable = requires(Packer& packer, Unpacker& unpacker, const T& value)
 template <>
 struct Wire<at::Tensor> {
   static std::string name() { return "Tensor"; }
-  static void put(Packer& to, const at::Tensor& value) { to.tensors.push_back(value); }
+  static void put(Packer& to, at::Tensor value) { to.tensors.push_back(std::move(value)); }
   static at::Tensor get(Unpacker& from) { return from.next_tensor(); }
 };
 
@@ -99,9 +123,10 @@ struct Wire<std::string> {
 template <class T>
 struct Wire<std::vector<T>> {
   static std::string name() { return "[" + Wire<T>::name() + "]"; }
-  static void put(Packer& to, const std::vector<T>& values) {
+  template <class Values>
+  static void put(Packer& to, Values&& values) {
     to.writer.put_varint(values.size());
-    for (const auto& value : values) Wire<T>::put(to, value);
+    for (auto&& value : values) Wire<T>::put(to, as_given<Values>(value));
   }
   static std::vector<T> get(Unpacker& from) {
     // Elements may take no byte (a tensor), so the count alone is not trusted with memory.
@@ -117,11 +142,12 @@ struct Wire<std::vector<T>> {
 template <class K, class V>
 struct Wire<std::map<K, V>> {
   static std::string name() { return "{" + Wire<K>::name() + ":" + Wire<V>::name() + "}"; }
-  static void put(Packer& to, const std::map<K, V>& values) {
+  template <class Values>
+  static void put(Packer& to, Values&& values) {
     to.writer.put_varint(values.size());
-    for (const auto& [key, value] : values) {
+    for (auto& [key, value] : values) {
       Wire<K>::put(to, key);
-      Wire<V>::put(to, value);
+      Wire<V>::put(to, as_given<Values>(value));
     }
   }
   static std::map<K, V> get(Unpacker& from) {
@@ -138,9 +164,10 @@ struct Wire<std::map<K, V>> {
 template <class T>
 struct Wire<std::optional<T>> {
   static std::string name() { return Wire<T>::name() + "?"; }
-  static void put(Packer& to, const std::optional<T>& value) {
+  template <class Value>
+  static void put(Packer& to, Value&& value) {
     to.writer.put(value.has_value());
-    if (value) Wire<T>::put(to, *value);
+    if (value) Wire<T>::put(to, as_given<Value>(*value));
   }
   static std::optional<T> get(Unpacker& from) {
     if (!from.reader.template get<bool>()) return std::nullopt;
@@ -155,8 +182,10 @@ struct Wire<std::tuple<T...>> {
     ((names += (names.empty() ? "" : ",") + Wire<T>::name()), ...);
     return "(" + names + ")";
   }
-  static void put(Packer& to, const std::tuple<T...>& values) {
-    std::apply([&to](const T&... value) { (Wire<T>::put(to, value), ...); }, values);
+  template <class Values>
+  static void put(Packer& to, Values&& values) {
+    std::apply([&to](auto&&... value) { (Wire<T>::put(to, as_given<Values>(value)), ...); },
+               values);
   }
   static std::tuple<T...> get(Unpacker& from) {
     return std::tuple<T...>{Wire<T>::get(from)...};  // braces: left to right
@@ -166,9 +195,10 @@ struct Wire<std::tuple<T...>> {
 template <class A, class B>
 struct Wire<std::pair<A, B>> {
   static std::string name() { return Wire<std::tuple<A, B>>::name(); }
-  static void put(Packer& to, const std::pair<A, B>& value) {
-    Wire<A>::put(to, value.first);
-    Wire<B>::put(to, value.second);
+  template <class Value>
+  static void put(Packer& to, Value&& value) {
+    Wire<A>::put(to, as_given<Value>(value.first));
+    Wire<B>::put(to, as_given<Value>(value.second));
   }
   static std::pair<A, B> get(Unpacker& from) {
     A first = Wire<A>::get(from);
@@ -181,9 +211,11 @@ template <class T>
 requires requires { Fields<T>::name; }
 struct Wire<T> {
   static std::string name() { return std::string(Fields<T>::name); }
-  static void put(Packer& to, const T& value) {
-    // The visitor only reads; one `visit` serves both directions.
-    Fields<T>::visit([&to]<class F>(F& field) { Wire<F>::put(to, field); }, const_cast<T&>(value));
+  template <class Value>
+  static void put(Packer& to, Value&& value) {
+    // The visitor only reads a value that is not given away; one `visit` serves all directions.
+    Fields<T>::visit([&to]<class F>(F& field) { Wire<F>::put(to, as_given<Value>(field)); },
+                     const_cast<T&>(value));
   }
   static T get(Unpacker& from) {
     T value{};

@@ -3,11 +3,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <utility>
+
+#include "runtime/base/codec.hpp"
+
 namespace rehearse {
 
-Finish::Finish(World& world, rpc::Agent& agent) : world_(world), agent_(agent) {
+Finish::Finish(World& world, rpc::Agent& agent, std::string cpu_class)
+    : world_(world), agent_(agent), cpu_class_(std::move(cpu_class)) {
   agent.on(MessageKind::finished,
-           [this](const Address& from, const Message&) { on_finished(from.worker); });
+           [this](const Address& from, const Message& m) { on_finished(from.worker, m); });
   agent.on(MessageKind::join,
            [this](const Address& from, const Message&) { on_join(from.worker); });
   agent.on(MessageKind::release, [this](const Address&, const Message&) {
@@ -36,8 +41,10 @@ std::set<int> Finish::missing() const {
 }
 
 void Finish::tell(std::uint16_t gatherer) {
-  if (told_.insert(gatherer).second)
-    agent_.post(gatherer, Lane::control, {MessageKind::finished, {}, {}});
+  if (!told_.insert(gatherer).second) return;
+  Message message{MessageKind::finished, {}, {}};
+  Writer(message.header).put_text(cpu_class_);
+  agent_.post(gatherer, Lane::control, std::move(message));
 }
 
 // Asks everyone once: so that the loss of one that never spoke is told too.
@@ -49,8 +56,10 @@ void Finish::gather() {
   }
 }
 
-void Finish::on_finished(std::uint16_t from) {
+void Finish::on_finished(std::uint16_t from, const Message& message) {
   finished_.insert(from);
+  const std::string cpu_class(Reader(message.header).get_text());
+  if (cpu_class != cpu_class_) other_classes_[from] = cpu_class;
   wake();
 }
 
@@ -80,9 +89,23 @@ void Finish::wait() {
                 fmt::format("the programs of ranks {} did not end in time", missing()));
   }
   if (!gathering_) return;
+  release_all();
+  check_classes();
+}
+
+void Finish::release_all() {
   for (const std::uint16_t other : finished_) {
     if (!agent_.lost(other)) agent_.post(other, Lane::control, {MessageKind::release, {}, {}});
   }
+}
+
+void Finish::check_classes() const {
+  if (other_classes_.empty() || !world_.limits.journal_gradients) return;
+  const auto& [worker, cpu_class] = *other_classes_.begin();
+  throw Error(Code::bad_argument,
+              fmt::format("gradients cannot be compared bit for bit: w{} computes with {}, {} with "
+                          "{}; use CPUs of one class",
+                          worker, cpu_class, world_.self.name, cpu_class_));
 }
 
 }  // namespace rehearse

@@ -63,9 +63,12 @@ class Program {
   auto function(std::string name, F body) {
     using Callable = rpc::Callable<std::decay_t<F>>;
     using Signature = typename Callable::Signature;
-    add_function(
-        name, rpc::Registration<Signature>::template make<Callable::takes_worker>(std::move(body)));
-    return Function<Signature>(std::move(name));
+    Function<Signature> function(std::move(name));
+    auto registered =
+        rpc::Registration<Signature>::template make<Callable::takes_worker>(std::move(body));
+    registered.key = function.key();
+    add_function(function.name(), std::move(registered));
+    return function;
   }
 
   /// Registers what every worker runs; it returns when its part of the job is done.

@@ -19,7 +19,10 @@ void Worker::connect(std::unique_ptr<rpc::Calls> calls) {
   rpc_ = std::make_unique<Rpc>(*calls_);
 }
 
-Rpc& Worker::rpc() { return *rpc_; }
+Rpc& Worker::rpc() {
+  calls_->check_thread();
+  return *rpc_;
+}
 
 Random Worker::random(std::string_view name) const {
   return Random(Hash64()

@@ -32,6 +32,9 @@ struct JobSpec {
 
 /// One worker of a job, as its program sees it. In simulation several live in one process: state
 /// belongs into `local<T>()`, never into globals.
+///
+/// Belongs to one thread: its tasks take turns there. Calls, contexts and references that are used
+/// on another one (in `Tasks::offload`, say) throw Error{bad_argument}.
 class Worker {
  public:
   Worker(World& world, rpc::HandlerState& handlers, const JobSpec& job,
@@ -63,6 +66,12 @@ class Worker {
   /// A stream of random numbers of this worker, by name; the same in every run with this seed.
   Random random(std::string_view name) const;
 
+  /// A reference to `value`, which stays on this worker, for others.
+  template <class T>
+  RemoteRef<T> remote_ref(T value) {
+    return rpc().own(std::move(value));
+  }
+
   /// A value that another task of this worker will give: how a handler waits for another.
   template <class T>
   Promise<T> promise(std::string what) {
@@ -72,7 +81,8 @@ class Worker {
   /// reaches the future.
   template <class F>
   auto spawn(std::string what, F body) {
-    Promise<std::invoke_result_t<F>> promise(world_, places_, what, name());
+    Promise<typename rpc::Unwrapped<std::invoke_result_t<F>>::type> promise(world_, places_, what,
+                                                                            name());
     world_.tasks.spawn(std::move(what), Duty::foreground,
                        [promise, run = std::move(body)]() mutable { promise.fulfil(run); });
     return promise.future();
@@ -87,6 +97,13 @@ class Worker {
   /// "forward", "optimizer", … `Context` sets "forward", `backward` sets "backward".
   void phase(std::string_view phase) { world_.events.phase(phase); }
 
+  /// How this worker ends when its program returns: graceful (the default), it serves the others
+  /// until all programs have returned and what is under way is done, at most `Limits::finish` and
+  /// `Limits::linger`; or at once, and the others see it as lost.
+  enum class Shutdown { graceful, immediate };
+  void set_shutdown(Shutdown how) { shutdown_ = how; }
+  Shutdown shutdown() const { return shutdown_; }
+
   /// The parameters that this worker holds at the end, for comparing runs. Once.
   void report_final_parameters(const std::vector<at::Tensor>& parameters);
 
@@ -96,6 +113,8 @@ class Worker {
   rpc::HandlerState& handlers() { return handlers_; }
   autograd::Autograd& autograd() { return autograd_; }
   void connect(std::unique_ptr<rpc::Calls> calls);
+  /// REQUIRES: no task of the program is left.
+  void forget_locals() { locals_.clear(); }
   autograd::ContextPlace next_context_place();
   std::map<ContextId, dist_autograd::Context*>& open_contexts() { return open_contexts_; }
 
@@ -108,6 +127,7 @@ class Worker {
   std::unique_ptr<rpc::Calls> calls_;
   std::unique_ptr<Rpc> rpc_;
   std::map<std::type_index, std::shared_ptr<void>> locals_;
+  Shutdown shutdown_ = Shutdown::graceful;
   std::int64_t step_ = 0;
   std::uint32_t contexts_in_step_ = 0;
   std::map<ContextId, dist_autograd::Context*> open_contexts_;

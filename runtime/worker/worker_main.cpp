@@ -1,5 +1,6 @@
 #include "runtime/worker/worker_main.hpp"
 
+#include <ATen/Version.h>
 #include <fmt/format.h>
 
 #include <vector>
@@ -62,19 +63,9 @@ void adopt(World& world, rpc::TorchTaskState& torch, rpc::Places& places) {
                                             .value());
 }
 
-// Closing a context reaches its participants by messages, and handlers may still wait for workers
-// that end only now.
-void wait_for_quiet(World& world, const autograd::CutAutograd& autograd, const rpc::Agent& agent) {
-  constexpr Duration kPause = std::chrono::microseconds(200);
-  const Time deadline = after(world.clock.now(), world.limits.linger);
-  while ((autograd.live_contexts() > 0 || agent.pending() > 0) && world.clock.now() < deadline) {
-    world.clock.sleep_until(world.clock.now() + kPause);
-  }
-}
-
 // A worker's layers, bottom up. Tasks refer to them, so they live until the last has ended.
 struct CutRuntime {
-  CutRuntime(World& world, const Program& program, const JobSpec& job)
+  CutRuntime(World& world, const Program& program, const JobSpec& job, std::string cpu_class)
       : job_seed(world.self.seed),
         handlers(places, torch, world.self.seed),
         autograd(world, places),
@@ -86,9 +77,10 @@ struct CutRuntime {
                                               program.functions(), autograd, handlers);
     agent = owned.get();
     worker.connect(std::move(owned));
-    finish.emplace(world, *agent);
+    finish.emplace(world, *agent, std::move(cpu_class));
     autograd.attach(*agent);
     agent->serve();
+    own_tasks = places.tasks();
   }
 
   std::uint64_t job_seed;
@@ -99,16 +91,56 @@ struct CutRuntime {
   Worker worker;
   rpc::Agent* agent = nullptr;
   std::optional<Finish> finish;
+  std::size_t own_tasks = 0;  ///< of the runtime itself, the main one included
 };
 
-void run_cut(World& world, const Program& program, const JobSpec& job) {
-  const auto runtime = std::make_shared<CutRuntime>(world, program, job);
+// Closing a context reaches its participants by messages, handlers may still wait for workers that
+// end only now, and what the program has kept may refer to other workers.
+class Quiet {
+ public:
+  Quiet(World& world, CutRuntime& runtime)
+      : world_(world),
+        runtime_(runtime),
+        deadline_(after(world.clock.now(), world.limits.linger)) {}
+
+  void wait() {
+    const rpc::CountedReferences& references = runtime_.agent->counted();
+    wait_until([&] {
+      return runtime_.autograd.live_contexts() == 0 && runtime_.agent->pending() == 0 &&
+             (references.held() == 0 || only_own_tasks());
+    });
+    if (only_own_tasks()) runtime_.worker.forget_locals();  // else a task may be using them
+    wait_until([&] { return references.held() == 0 && references.owned() == 0; });
+  }
+
+ private:
+  bool only_own_tasks() const { return runtime_.places.tasks() == runtime_.own_tasks; }
+
+  template <class Condition>
+  void wait_until(Condition holds) {
+    constexpr Duration kPause = std::chrono::microseconds(200);
+    while (!holds() && world_.clock.now() < deadline_) {
+      world_.clock.sleep_until(world_.clock.now() + kPause);
+    }
+  }
+
+  World& world_;
+  CutRuntime& runtime_;
+  Time deadline_;
+};
+
+void run_cut(World& world, const Program& program, const JobSpec& job, std::string cpu_class) {
+  const auto runtime = std::make_shared<CutRuntime>(world, program, job, std::move(cpu_class));
   world.tasks.keep(runtime);
   workload_of(program, job).body()(runtime->worker);
+  if (runtime->worker.shutdown() == Worker::Shutdown::immediate) return;
   runtime->finish->wait();
-  wait_for_quiet(world, runtime->autograd, *runtime->agent);
+  Quiet(world, *runtime).wait();
   world.events.count("contexts_live", static_cast<std::int64_t>(runtime->autograd.live_contexts()));
   world.events.count("passes_live", static_cast<std::int64_t>(runtime->autograd.live_passes()));
+  const rpc::CountedReferences& references = runtime->agent->counted();
+  world.events.count("values_live", static_cast<std::int64_t>(references.owned()));
+  world.events.count("references_live", static_cast<std::int64_t>(references.held()));
   world.events.count("futures_live", static_cast<std::int64_t>(runtime->agent->pending()));
 }
 
@@ -143,11 +175,13 @@ void run_uncut(World& world, const Program& program, const JobSpec& job, UncutRu
 
 }  // namespace
 
-void worker_main(World& world, const Program& program, const JobSpec& job, UncutRun* uncut) {
+void worker_main(World& world, const Program& program, const JobSpec& job, UncutRun* uncut,
+                 std::string cpu_class) {
   if (uncut) {
     run_uncut(world, program, job, *uncut);
   } else {
-    run_cut(world, program, job);
+    run_cut(world, program, job,
+            cpu_class.empty() ? at::get_cpu_capability() : std::move(cpu_class));
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "runtime/worker/program.hpp"
 #include "runtime/worker/worker.hpp"
@@ -16,8 +17,9 @@ std::unique_ptr<UncutRun, DeleteUncutRun> make_uncut_run();
 
 /// The main task of a worker, in every world: connects it, runs its workload, serves the others
 /// until all are done, frees what is shared. With `uncut`, the same program without messages.
+/// `cpu_class`: which of torch's kernels are used, "AVX2"; empty: torch is asked.
 /// Throws what the workload throws.
 void worker_main(World& world, const Program& program, const JobSpec& job,
-                 UncutRun* uncut = nullptr);
+                 UncutRun* uncut = nullptr, std::string cpu_class = {});
 
 }  // namespace rehearse

@@ -42,7 +42,13 @@ enum class MessageKind : std::uint8_t {
   release,      ///< all have finished: end
   verdict_ask,  ///< who lost a pass's initiator after its report asks how the pass ended
   verdict,
-  user,  ///< of tests and benchmarks
+  remote,       ///< a call whose result stays with the callee, behind a reference
+  fetch,        ///< asks for the value behind a reference
+  ref_ask,      ///< a worker that was handed a reference makes it known to the owner
+  ref_confirm,  ///< the owner knows of it, or says why it cannot be
+  ref_accept,   ///< tells who handed it over that the owner has answered
+  ref_release,  ///< tells the owner that a reference is gone
+  user,         ///< of tests and benchmarks
 };
 inline constexpr int kMessageKinds = static_cast<int>(MessageKind::user) + 1;
 std::string_view name(MessageKind kind);

@@ -8,9 +8,11 @@ namespace rehearse {
 namespace {
 
 constexpr std::array<std::string_view, kMessageKinds> kMessageNames = {
-    "hello",    "request",     "reply",    "error", "turn_ask", "turn",        "turn_end", "query",
-    "answer",   "start",       "grad",     "done",  "fail",     "commit",      "abort",    "close",
-    "open_ask", "open_answer", "finished", "join",  "release",  "verdict_ask", "verdict",  "user"};
+    "hello",    "request", "reply",       "error",       "turn_ask",    "turn",
+    "turn_end", "query",   "answer",      "start",       "grad",        "done",
+    "fail",     "commit",  "abort",       "close",       "open_ask",    "open_answer",
+    "finished", "join",    "release",     "verdict_ask", "verdict",     "remote",
+    "fetch",    "ref_ask", "ref_confirm", "ref_accept",  "ref_release", "user"};
 
 constexpr std::array<std::string_view, kEventKinds> kEventNames = {
     "sent",           "received",       "peer_lost",      "task_failed",  "killed",

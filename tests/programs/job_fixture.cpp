@@ -175,8 +175,8 @@ std::string complaints(const RunOutcome& outcome, const std::set<int>& dead) {
     if (worker.killed) text += fmt::format("{} was killed\n", worker.name);
     if (!worker.finished) text += fmt::format("{} did not finish\n", worker.name);
   }
-  for (const std::string counter :
-       {"contexts_live", "passes_live", "futures_live", "tasks_live", "tasks_abandoned"}) {
+  for (const std::string counter : {"contexts_live", "passes_live", "futures_live", "values_live",
+                                    "references_live", "tasks_live", "tasks_abandoned"}) {
     // A kill in a destructor cannot unwind the task.
     if (counter == "tasks_abandoned" && !dead.empty()) continue;
     const auto found = outcome.counters.find(counter);

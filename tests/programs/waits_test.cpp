@@ -110,8 +110,9 @@ TEST_P(Waits, InACatchBlockLeaveTheRightExceptionCurrent) {
     say(worker, std::current_exception() ? "leaked" : "none");
   });
   EXPECT_EQ(complaints(outcome), "");
-  EXPECT_EQ(said(outcome), (Said{"remote_exception -: one", "remote_exception -: two",
-                                 "remote_exception -: three", "none"}));
+  EXPECT_EQ(said(outcome), (Said{"remote_exception w0: std::runtime_error: one",
+                                 "remote_exception w0: std::runtime_error: two",
+                                 "remote_exception w0: std::runtime_error: three", "none"}));
 }
 
 // --- hung jobs
