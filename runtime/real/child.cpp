@@ -56,7 +56,9 @@ void become_worker_process(const Child::Plan& plan, pid_t launcher) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  for (const int kept : {spec, plan.options.listener, plan.options.control}) keep_on_exec(kept);
+  for (const int kept : {spec, plan.options.listener, plan.options.control, plan.options.counts}) {
+    if (kept >= 0) keep_on_exec(kept);
+  }
   ::execvp(arguments[0], arguments.data());
   const int error = errno;
   [[maybe_unused]] const ssize_t told = ::write(error_pipe, &error, sizeof error);

@@ -25,6 +25,7 @@ void write(Writer& writer, const CounterRecord& record) {
 }
 void write(Writer& writer, const NoteRecord& record) { writer.put_text(record.text); }
 void write(Writer& writer, const FiredRecord& record) {
+  writer.put(record.what);
   writer.put(record.fault);
   writer.put(nanoseconds(record.at));
   writer.put_varint(record.kills.size());
@@ -73,6 +74,7 @@ void read(Reader& reader, CounterRecord& record) {
 }
 void read(Reader& reader, NoteRecord& record) { record.text = reader.get_text(); }
 void read(Reader& reader, FiredRecord& record) {
+  record.what = reader.get<Firing::What>();
   record.fault = reader.get<std::uint32_t>();
   record.at = read_time(reader);
   record.kills.resize(reader.get_count(sizeof(int)));

@@ -13,6 +13,7 @@
 #include "runtime/base/ids.hpp"
 #include "runtime/real/socket.hpp"
 #include "runtime/world/event.hpp"
+#include "runtime/world/fault_engine.hpp"
 #include "runtime/world/message.hpp"
 #include "runtime/world/outcome.hpp"
 
@@ -37,8 +38,10 @@ struct CounterRecord {
 struct NoteRecord {
   std::string text;
 };
-/// A fault has fired in the sender; the launcher kills these ranks, the sender's own excepted.
+/// A fault has begun or fired in the sender; the launcher kills these ranks, the sender's own
+/// excepted.
 struct FiredRecord {
+  Firing::What what{};
   std::uint32_t fault = 0;
   Time at{};
   std::vector<int> kills;

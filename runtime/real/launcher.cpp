@@ -57,10 +57,9 @@ void LocalJob::handle(Member&, const CounterRecord& counter) {
 void LocalJob::handle(Member&, const NoteRecord& note) { outcome_.notes.push_back(note.text); }
 
 void LocalJob::handle(Member& member, const FiredRecord& fired) {
-  if (fired.fault >= options_.faults.size() || !engine_.fired_elsewhere(fired.fault, fired.at)) {
-    return;
-  }
-  broadcast(FiredRecord{fired.fault, fired.at, {}}, &member);
+  if (fired.fault >= options_.faults.size()) return;
+  if (!engine_.elsewhere(fired.what, fired.fault, fired.at)) return;
+  broadcast(FiredRecord{fired.what, fired.fault, fired.at, {}}, &member);
   std::vector<int> others = fired.kills;
   std::erase(others, member.outcome.rank);  // that one kills itself, at the place of the fault
   kill(others);

@@ -110,6 +110,11 @@ Failure LocalJob::prepare() {
             {},
             0};
   }
+  if (!options_.faults.empty()) {
+    auto counts = SharedCounts::create(options_.faults.size());
+    if (!counts.ok()) return counts.failure();
+    counts_.emplace(std::move(counts).or_throw());
+  }
   // Every listener is there before the first worker runs: so a refused connection means a process
   // that is gone, not one that has not started.
   std::vector<Listener> listeners;
@@ -167,6 +172,7 @@ ProcessOptions LocalJob::process_options(int rank, const Listener& listener) con
   process.book = book_;
   process.faults = options_.faults;
   process.listener = listener.socket.get();
+  if (counts_) process.counts = counts_->descriptor();
   process.start_ns = start_ns_;
   process.disk_directory = disk_path(options_.run_directory, book_[index].name);
   if (options_.keep_events) {

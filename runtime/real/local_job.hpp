@@ -6,6 +6,7 @@
 
 #include "runtime/real/child.hpp"
 #include "runtime/real/launcher.hpp"
+#include "runtime/real/shared_counts.hpp"
 #include "runtime/world/fault_engine.hpp"
 
 namespace rehearse::real {
@@ -71,6 +72,7 @@ class LocalJob {
   std::uint64_t job_;
   std::int64_t start_ns_;
   FaultEngine engine_;
+  std::optional<SharedCounts> counts_;  // of the faults' triggers
   std::vector<BookEntry> book_;
   std::vector<Member> members_;
   Descriptor signals_;

@@ -89,7 +89,7 @@ class Process final : public fiber::Driver,
       control_->send(StartedRecord{});
     }
     log_ = std::make_unique<WorkerLog>(options.spec, options.faults, options.spec.world_size,
-                                       options.events_path, *this, control_.get());
+                                       options.counts, options.events_path, *this, control_.get());
     net_ = std::make_unique<TcpNet>(
         TcpNetOptions{options.spec.address, options.spec.name, options.listener, own_place(),
                       options.book, options.limits},
@@ -221,7 +221,7 @@ class Process final : public fiber::Driver,
     net_->process_ended(died.worker, died.cause, died.detail);
   }
   void handle(const BookEntry& entry) { net_->learn(entry); }
-  void handle(const FiredRecord& fired) { log_->fired_elsewhere(fired); }
+  void handle(const FiredRecord& fired) { log_->happened_elsewhere(fired); }
   void handle(const AskWaitingRecord&) { control_->send(waiting()); }
 
   WaitingRecord waiting() const {

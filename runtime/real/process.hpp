@@ -23,6 +23,7 @@ struct ProcessOptions {
   std::vector<FaultSpec> faults;  ///< the whole plan of the run
   int listener = -1;              ///< listening socket, taken over
   int control = -1;               ///< stream to the launcher, taken over; -1: none
+  int counts = -1;                ///< `SharedCounts` of the faults, taken over; -1: none
   std::int64_t start_ns = 0;      ///< when the job began, on the system's monotonic clock
   std::string disk_directory;
   std::string events_path;  ///< empty: events are not kept

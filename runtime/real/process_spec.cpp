@@ -138,6 +138,7 @@ void all(Codec& codec, T& options) {
   codec.list(options.faults, [](auto& each, auto& entry) { fault(each, entry); });
   codec.field(options.listener);
   codec.field(options.control);
+  codec.field(options.counts);
   codec.field(options.start_ns);
   codec.field(options.disk_directory);
   codec.field(options.events_path);

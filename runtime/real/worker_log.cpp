@@ -9,14 +9,29 @@
 
 namespace rehearse::real {
 
-WorkerLog::WorkerLog(const WorkerSpec& self, std::vector<FaultSpec> faults, int workers,
+namespace {
+
+std::optional<SharedCounts> attached(int descriptor) {
+  if (descriptor < 0) return std::nullopt;
+  return SharedCounts::attach(descriptor).or_throw();
+}
+
+}  // namespace
+
+WorkerLog::WorkerLog(const WorkerSpec& self, std::vector<FaultSpec> faults, int workers, int counts,
                      const std::string& events_path, const Clock& clock, ControlStream* control)
     : self_(self),
       clock_(clock),
       control_(control),
       recorder_(run_, static_cast<std::uint16_t>(self.rank), self.address.generation),
-      engine_(std::move(faults), self.seed, workers),
+      counts_(attached(counts)),
+      engine_(std::move(faults), self.seed, workers, counting()),
       file_(events_path) {}
+
+FaultEngine::Count WorkerLog::counting() {
+  if (!counts_) return {};
+  return [this](std::size_t fault) { return counts_->next(fault); };
+}
 
 void WorkerLog::tell(const Record& record) {
   if (control_) control_->send(record);
@@ -37,7 +52,8 @@ void WorkerLog::look(const StampedEvent& stamped) {
 void WorkerLog::carry_out(const std::vector<Firing>& firings) {
   bool kills_this = false;
   for (const Firing& firing : firings) {
-    tell(FiredRecord{static_cast<std::uint32_t>(firing.fault), clock_.now(), firing.kills});
+    tell(FiredRecord{firing.what, static_cast<std::uint32_t>(firing.fault), clock_.now(),
+                     firing.kills});
     kills_this |=
         std::find(firing.kills.begin(), firing.kills.end(), self_.rank) != firing.kills.end();
   }
@@ -87,8 +103,8 @@ void WorkerLog::on_refused(const Failure& why) {
   note(fmt::format("{} refused a connection: {}", self_.name, why.message));
 }
 
-void WorkerLog::fired_elsewhere(const FiredRecord& record) {
-  engine_.fired_elsewhere(record.fault, record.at);
+void WorkerLog::happened_elsewhere(const FiredRecord& record) {
+  engine_.elsewhere(record.what, record.fault, record.at);
 }
 
 void WorkerLog::finish() {

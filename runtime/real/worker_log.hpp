@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/real/control.hpp"
 #include "runtime/real/event_file.hpp"
+#include "runtime/real/shared_counts.hpp"
 #include "runtime/real/tcp_net.hpp"
 #include "runtime/world/fault_engine.hpp"
 #include "runtime/world/recorder.hpp"
@@ -16,8 +18,9 @@ namespace rehearse::real {
 /// counters go to the launcher at once, so that a kill loses none.
 class WorkerLog final : public EventLog, public Faults, public Traffic {
  public:
-  /// `control` may be null: no launcher.
-  WorkerLog(const WorkerSpec& self, std::vector<FaultSpec> faults, int workers,
+  /// `control` may be null: no launcher. `counts` are those of the faults' triggers, shared by all
+  /// processes and taken over; -1: none.
+  WorkerLog(const WorkerSpec& self, std::vector<FaultSpec> faults, int workers, int counts,
             const std::string& events_path, const Clock& clock, ControlStream* control);
 
   void append(const Event& event) override;
@@ -37,13 +40,14 @@ class WorkerLog final : public EventLog, public Faults, public Traffic {
   void on_publish(const BookEntry& entry) override;
   void on_refused(const Failure& why) override;
 
-  /// Another worker has fired a fault.
-  void fired_elsewhere(const FiredRecord& record);
+  /// Another process has come to this.
+  void happened_elsewhere(const FiredRecord& record);
   void worker_gone(int rank) { engine_.set_gone(rank); }
   /// Everything is with the launcher and on disk.
   void finish();
 
  private:
+  FaultEngine::Count counting();
   void look(const StampedEvent& stamped);
   void carry_out(const std::vector<Firing>& firings);
   void tell(const Record& record);
@@ -53,6 +57,7 @@ class WorkerLog final : public EventLog, public Faults, public Traffic {
   ControlStream* control_;
   RunRecord run_;
   Recorder recorder_;
+  std::optional<SharedCounts> counts_;
   FaultEngine engine_;
   EventFile file_;
 };

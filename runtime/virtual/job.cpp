@@ -186,6 +186,7 @@ void Job::happened(Worker& worker, const StampedEvent& event) {
 
 // `at`: the worker whose task came to the place; it goes last, since its kill does not return.
 void Job::carry_out(const Firing& firing, Worker* at) {
+  if (firing.what == Firing::What::begins) return;  // the engine acts, once a message leaves
   Worker& witness = at ? *at : *workers_[firing.kills.empty() ? 0 : firing.kills.front()];
   witness.record({EventKind::fault_fired, 0, firing.fault, 0});
   if (at && at->now() > now()) {

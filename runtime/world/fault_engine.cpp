@@ -32,6 +32,9 @@ bool touches(const FaultTarget& who, int from, int to) {
   return false;
 }
 
+/// Acts on messages for a while, instead of striking workers once.
+bool disturbs(FaultKind kind) { return kind != FaultKind::kill; }
+
 bool concerns(const std::vector<MessageKind>& kinds, MessageKind kind) {
   return kinds.empty() || std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
@@ -44,9 +47,10 @@ Duration up_to(Random& random, Duration most) {
 
 }  // namespace
 
-FaultEngine::FaultEngine(std::vector<FaultSpec> plan, std::uint64_t seed, int workers)
+FaultEngine::FaultEngine(std::vector<FaultSpec> plan, std::uint64_t seed, int workers, Count count)
     : seed_(Random(seed).split("faults")()),
       workers_(workers),
+      count_(std::move(count)),
       gone_(static_cast<std::size_t>(workers)) {
   for (FaultSpec& spec : plan) {
     REHEARSE_CHECK(spec.kind != FaultKind::kill || spec.who.kind != Who::link,
@@ -56,7 +60,10 @@ FaultEngine::FaultEngine(std::vector<FaultSpec> plan, std::uint64_t seed, int wo
                      fmt::format("fault {}: rank {} of {} workers", spec.id, rank, workers));
     }
     if (spec.kind == FaultKind::reorder && spec.by == Duration{}) spec.by = kReorderByDefault;
-    faults_.push_back({std::move(spec), {}, 0, kNever, {}, {}});
+    const bool always = disturbs(spec.kind) && spec.when.anchor == Anchor::probability;
+    faults_.emplace_back();
+    faults_.back().spec = std::move(spec);
+    faults_.back().begun = always;
   }
   look_whether_armed();
 }
@@ -83,7 +90,8 @@ bool FaultEngine::listens_to(const Fault& fault, int rank) const {
   return who.kind == Who::everyone || who.from == rank;
 }
 
-bool FaultEngine::met(Fault& fault, const Occurrence& occurrence) const {
+bool FaultEngine::met(std::size_t index, const Occurrence& occurrence) {
+  Fault& fault = faults_[index];
   const FaultTrigger& when = fault.spec.when;
   if (when.anchor == Anchor::event) {
     if (occurrence.event.kind != when.event) return false;
@@ -94,10 +102,12 @@ bool FaultEngine::met(Fault& fault, const Occurrence& occurrence) const {
   } else {
     return false;
   }
-  return listens_to(fault, occurrence.rank) && ++fault.occurrences == when.nth;
+  if (!listens_to(fault, occurrence.rank)) return false;
+  return (count_ ? count_(index) : ++fault.occurrences) == when.nth;
 }
 
-bool FaultEngine::drawn(Fault& fault, std::size_t index, const Occurrence& occurrence) const {
+bool FaultEngine::drawn(std::size_t index, const Occurrence& occurrence) {
+  Fault& fault = faults_[index];
   const FaultSpec& spec = fault.spec;
   if (spec.when.anchor != Anchor::probability || spec.kind != FaultKind::kill) return false;
   if (occurrence.event.kind != EventKind::step || !listens_to(fault, occurrence.rank)) return false;
@@ -110,27 +120,41 @@ Random FaultEngine::draw(std::size_t fault, std::uint64_t a, std::uint64_t b,
   return Random(Hash64().add(seed_).add(fault).add(a).add(b).add(count).value());
 }
 
-bool FaultEngine::fire(std::size_t index, std::vector<int> targets, Time now,
-                       std::vector<Firing>& fired) {
-  Fault& fault = faults_[index];
-  Firing firing{index, {}, fault.spec.seen_as};
-  if (fault.spec.kind == FaultKind::kill) {
-    std::erase_if(targets, [this](int rank) { return gone_[static_cast<std::size_t>(rank)]; });
-    if (targets.empty()) return false;
-    firing.kills = std::move(targets);
-  }
-  fault.outcome = {1, now};
-  fault.ends = after(now, fault.spec.lasts);
-  fired.push_back(std::move(firing));
-  look_whether_armed();
-  return true;
+void FaultEngine::begin(Fault& fault, Time at) {
+  fault.begun = true;
+  fault.ends = after(at, fault.spec.lasts);
 }
 
-bool FaultEngine::fired_elsewhere(std::size_t index, Time at) {
-  Fault& fault = faults_[index];
-  if (fault.fired()) return false;
+void FaultEngine::struck(Fault& fault, Time at) {
   fault.outcome = {1, at};
-  fault.ends = after(at, fault.spec.lasts);
+  const bool drawn = fault.spec.when.anchor == Anchor::probability;
+  if (fault.begun && drawn) fault.ends = after(at, fault.spec.lasts);
+}
+
+void FaultEngine::trigger(std::size_t index, std::vector<int> targets, Time now,
+                          std::vector<Firing>& fired) {
+  Fault& fault = faults_[index];
+  if (disturbs(fault.spec.kind)) {
+    begin(fault, now);
+    fired.push_back({Firing::What::begins, index, {}, {}});
+    return;
+  }
+  std::erase_if(targets, [this](int rank) { return gone_[static_cast<std::size_t>(rank)]; });
+  if (targets.empty()) return;
+  struck(fault, now);
+  fired.push_back({Firing::What::fires, index, std::move(targets), fault.spec.seen_as});
+  look_whether_armed();
+}
+
+bool FaultEngine::elsewhere(Firing::What what, std::size_t index, Time at) {
+  Fault& fault = faults_[index];
+  if (what == Firing::What::begins) {
+    if (fault.begun) return false;
+    begin(fault, at);
+    return true;
+  }
+  if (fault.fired()) return false;
+  struck(fault, at);
   look_whether_armed();
   return true;
 }
@@ -138,12 +162,12 @@ bool FaultEngine::fired_elsewhere(std::size_t index, Time at) {
 std::vector<Firing> FaultEngine::on_event(const Occurrence& occurrence, Time now) {
   std::vector<Firing> fired;
   for (std::size_t i = 0; i < faults_.size(); ++i) {
-    Fault& fault = faults_[i];
-    if (fault.fired()) continue;
-    if (met(fault, occurrence)) {
-      fire(i, targets_of(fault.spec.who), now, fired);
-    } else if (drawn(fault, i, occurrence)) {
-      fire(i, {occurrence.rank}, now, fired);
+    const Fault& fault = faults_[i];
+    if (fault.triggered()) continue;
+    if (met(i, occurrence)) {
+      trigger(i, targets_of(fault.spec.who), now, fired);
+    } else if (drawn(i, occurrence)) {
+      trigger(i, {occurrence.rank}, now, fired);
     }
   }
   return fired;
@@ -154,10 +178,9 @@ std::vector<Firing> FaultEngine::on_time(Time now) {
   for (std::size_t i = 0; i < faults_.size(); ++i) {
     Fault& fault = faults_[i];
     const FaultTrigger& when = fault.spec.when;
-    if (fault.fired() || fault.occurrences > 0) continue;
     if (when.anchor != Anchor::time || when.time > now) continue;
-    fault.occurrences = 1;  // its time comes once, also if nobody is left to be struck
-    fire(i, targets_of(fault.spec.who), now, fired);
+    if (std::exchange(fault.past, true) || fault.triggered()) continue;
+    trigger(i, targets_of(fault.spec.who), now, fired);
   }
   return fired;
 }
@@ -165,7 +188,7 @@ std::vector<Firing> FaultEngine::on_time(Time now) {
 Time FaultEngine::next_time() const {
   Time next = kNever;
   for (const Fault& fault : faults_) {
-    const bool waits = fault.spec.when.anchor == Anchor::time && fault.occurrences == 0;
+    const bool waits = fault.spec.when.anchor == Anchor::time && !fault.past;
     if (waits) next = std::min(next, fault.spec.when.time);
   }
   return next;
@@ -176,8 +199,7 @@ Duration FaultEngine::extra_delay(int from, int to, MessageKind kind, Time now,
   Duration total{};
   for (std::size_t i = 0; i < faults_.size(); ++i) {
     const Fault& fault = faults_[i];
-    if (fault.spec.kind == FaultKind::kill || now >= fault.ends) continue;
-    if (!fault.fired() && fault.spec.when.anchor != Anchor::probability) continue;
+    if (!fault.begun || now >= fault.ends) continue;
     if (!touches(fault.spec.who, from, to) || !concerns(fault.spec.messages, kind)) continue;
     total += delay_by(i, from, to, now, fired);
   }
@@ -191,9 +213,12 @@ Duration FaultEngine::delay_by(std::size_t index, int from, int to, Time now,
   const auto pair = static_cast<std::uint32_t>(from) << 16 | static_cast<std::uint32_t>(to);
   Random random = draw(index, static_cast<std::uint64_t>(from), static_cast<std::uint64_t>(to),
                        fault.messages[pair]++);
-  if (spec.when.anchor == Anchor::probability) {
-    if (!random.chance(spec.when.probability)) return Duration::zero();
-    if (!fault.fired()) fire(index, {}, now, fired);
+  if (spec.when.anchor == Anchor::probability && !random.chance(spec.when.probability)) {
+    return Duration::zero();
+  }
+  if (!fault.fired()) {
+    struck(fault, now);
+    fired.push_back({Firing::What::fires, index, {}, {}});
   }
   if (spec.kind == FaultKind::reorder) return up_to(random, spec.by);
   return spec.by + up_to(random, spec.jitter);

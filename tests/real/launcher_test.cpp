@@ -163,6 +163,64 @@ TEST(Launcher, AStepOfOneWorkerKillsAnotherAndItsJournalIsKept) {
   EXPECT_EQ(lost, 1);
 }
 
+// Three steps of two processes: the third of both together kills, whoever takes it.
+TEST(Launcher, NthCountsWhatAllProcessesComeTo) {
+  LocalRun run(2);
+  FaultTrigger when;
+  when.anchor = FaultTrigger::Anchor::step;
+  when.step = 4;
+  when.nth = 3;
+  run.options.faults = {kill({0, 1}, when)};
+  const RunOutcome outcome = run.run([](World& world) {
+    auto endpoint = world.net.open(world.self.name).or_throw();
+    if (world.self.rank == 1) {
+      world.events.step(4);
+      endpoint->send(find(world, "w0"), Lane::data, text("one")).or_throw();
+      hear(*endpoint, late(world));
+    }
+    hear(*endpoint, late(world));
+    world.events.step(4);
+    world.disk.put("two", bytes_of("two")).or_throw();
+    world.events.step(4);
+    world.disk.put("three", bytes_of("three")).or_throw();
+  });
+  EXPECT_EQ(run.left("w0", "two"), "two") << "one of w1 and one of its own";
+  EXPECT_EQ(run.left("w0", "three"), "");
+  EXPECT_TRUE(outcome.workers[0].killed);
+  EXPECT_TRUE(outcome.workers[1].killed);
+  EXPECT_EQ(outcome.faults.at(0).fired, 1u);
+}
+
+// The link sends `user` messages only; a delay of others has begun, and has not fired.
+TEST(Launcher, ADelayThatStrikesNoMessageHasNotFired) {
+  LocalRun run(2);
+  FaultSpec fires = kill({}, {});
+  fires.kind = FaultKind::delay;
+  fires.who = {FaultTarget::Kind::link, {}, 0, 1, true};
+  fires.when.anchor = FaultTrigger::Anchor::step;
+  fires.when.step = 1;
+  fires.by = 1ms;
+  FaultSpec idle = fires;
+  idle.messages = {MessageKind::grad};
+  FaultSpec late_start = fires;
+  late_start.when = {};
+  run.options.faults = {fires, idle, late_start};
+  const RunOutcome outcome = run.run([](World& world) {
+    auto endpoint = world.net.open(world.self.name).or_throw();
+    if (world.self.rank == 0) {
+      world.events.step(1);
+      endpoint->send(find(world, "w1"), Lane::data, text("hi")).or_throw();
+    }
+    hear(*endpoint, late(world));
+    if (world.self.rank == 1) {
+      endpoint->send(find(world, "w0"), Lane::data, text("hi")).or_throw();
+    }
+  });
+  EXPECT_EQ(outcome.faults.at(0).fired, 1u);
+  EXPECT_EQ(outcome.faults.at(1).fired, 0u);
+  EXPECT_EQ(outcome.faults.at(2).fired, 1u) << "at a time, in whichever process";
+}
+
 // The whole job is killed when its launcher dies: here a child that runs the job is killed.
 TEST(Launcher, WorkersDieWithTheirLauncher) {
   LocalRun run(1);

@@ -156,6 +156,56 @@ TEST(FaultEngine, ADelayMayBeForSomeMessagesAndBothWays) {
   EXPECT_EQ(delay_of(engine, 0, 1, Time{}, MessageKind::request), 0ms);
 }
 
+// Its trigger is not its firing: the verdict on a delay that met no message is `not_fired`.
+TEST(FaultEngine, ADelayHasFiredOnlyOnceItHasStruckAMessage) {
+  FaultSpec spec = fault(FaultKind::delay, link(0, 1), at_step(2));
+  spec.by = 5ms;
+  spec.messages = {MessageKind::grad};
+  FaultEngine engine({spec}, 1, 2);
+  const auto begun = engine.on_event(event(0, EventKind::step, 2), Time(1s));
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0].what, Firing::What::begins);
+  EXPECT_TRUE(engine.on_event(event(0, EventKind::step, 2), Time(1s)).empty()) << "once";
+  EXPECT_EQ(delay_of(engine, 0, 1, Time(1s), MessageKind::request), 0ms);
+  EXPECT_EQ(engine.outcomes()[0].fired, 0u);
+  std::vector<Firing> fired;
+  EXPECT_EQ(engine.extra_delay(0, 1, MessageKind::grad, Time(2s), fired), 5ms);
+  EXPECT_EQ(engine.extra_delay(0, 1, MessageKind::grad, Time(3s), fired), 5ms);
+  ASSERT_EQ(fired.size(), 1u);
+  EXPECT_EQ(fired[0].what, Firing::What::fires);
+  EXPECT_EQ(engine.outcomes()[0].fired, 1u);
+  EXPECT_EQ(engine.outcomes()[0].first_fired, Time(2s));
+}
+
+// What begins in one process acts in all; which of them it strikes first makes no difference.
+TEST(FaultEngine, ADelayThatBeganElsewhereActsHereAndMayFireElsewhere) {
+  FaultSpec spec = fault(FaultKind::delay, everyone(), at_step(2));
+  spec.by = 5ms;
+  spec.lasts = 2s;
+  FaultEngine engine({spec}, 1, 2);
+  EXPECT_TRUE(engine.elsewhere(Firing::What::begins, 0, Time(1s)));
+  EXPECT_FALSE(engine.elsewhere(Firing::What::begins, 0, Time(1s)));
+  EXPECT_TRUE(engine.elsewhere(Firing::What::fires, 0, Time(1s)));
+  EXPECT_FALSE(engine.elsewhere(Firing::What::fires, 0, Time(2s)));
+  EXPECT_EQ(delay_of(engine, 1, 0, Time(2s)), 5ms);
+  EXPECT_EQ(delay_of(engine, 1, 0, Time(3s)), 0ms) << "over, counted from where it began";
+  EXPECT_EQ(engine.outcomes()[0].first_fired, Time(1s));
+}
+
+// Two engines work on one plan, as two processes do: what either comes to counts.
+TEST(FaultEngine, NthCountsOverAllEnginesThatShareACount) {
+  FaultTrigger when = at_step(1);
+  when.nth = 3;
+  std::uint64_t met = 0;
+  const auto count = [&met](std::size_t) { return ++met; };
+  const std::vector<FaultSpec> plan = {fault(FaultKind::kill, everyone(), when)};
+  FaultEngine first(plan, 1, 2, count), second(plan, 1, 2, count);
+  EXPECT_TRUE(first.on_event(event(0, EventKind::step, 1), Time{}).empty());
+  EXPECT_TRUE(second.on_event(event(1, EventKind::step, 1), Time{}).empty());
+  EXPECT_EQ(second.on_event(event(1, EventKind::step, 1), Time{}).size(), 1u);
+  EXPECT_TRUE(first.on_event(event(0, EventKind::step, 1), Time{}).empty());
+}
+
 // A link's trigger is looked for on its first end.
 TEST(FaultEngine, ALinksStepIsThatOfItsFirstEnd) {
   FaultSpec spec = fault(FaultKind::delay, link(1, 0), at_step(2));
