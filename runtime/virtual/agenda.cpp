@@ -12,8 +12,8 @@ constexpr auto kLater = [](const auto& a, const auto& b) { return b.before(a); }
 
 }  // namespace
 
-void Agenda::push(Time at, Kind kind, std::uint32_t index) {
-  heap_.push_back({at, sequence_++ << 2 | static_cast<std::uint64_t>(kind), index});
+void Agenda::push(Time at, Kind kind, std::uint32_t index, std::uint32_t receiver) {
+  heap_.push_back({at, sequence_++ << 2 | static_cast<std::uint64_t>(kind), index, receiver});
   std::push_heap(heap_.begin(), heap_.end(), kLater);
 }
 
@@ -32,11 +32,11 @@ void Agenda::call(Time at, std::function<void()> happen) {
   const std::uint32_t index = free_calls_.back();
   free_calls_.pop_back();
   calls_[index] = std::move(happen);
-  push(at, Kind::call, index);
+  push(at, Kind::call, index, 0);
 }
 
 void Agenda::happen(const Entry& entry, Handler& handler) {
-  switch (static_cast<Kind>(entry.order & 3)) {
+  switch (entry.kind()) {
     case Kind::departure:
       return handler.departs(entry.index);
     case Kind::arrival:
@@ -52,12 +52,52 @@ void Agenda::pass_to(Time now, Handler& handler) {
   REHEARSE_CHECK(now >= now_, "time went back");
   now_ = now;
   while (next() <= now_ && !heap_.empty()) {
-    due_.clear();
-    while (next() <= now_ && !heap_.empty()) due_.push_back(pop());
+    take_due();
     for (std::size_t i = 0; i < due_.size(); ++i) {
       look_ahead(i, handler);
       happen(due_[i], handler);
     }
+  }
+}
+
+// Whether so much of the heap is due that taking it out one by one costs more than a new heap.
+bool Agenda::most_is_due() const {
+  constexpr std::size_t kShare = 8;
+  std::size_t due = 0;
+  // What is below something that is not due is not due either; few are due if they lie far apart.
+  for (std::size_t i = 0, end = 1; i < std::min({end, heap_.size(), kShare * (due + 4)}); ++i) {
+    if (heap_[i].at > now_) continue;
+    end = 2 * i + 3;
+    if (++due * kShare > heap_.size()) return true;
+  }
+  return false;
+}
+
+// All that is due by now, arrivals grouped by receiver.
+void Agenda::take_due() {
+  const auto arrives = [](const Entry& entry) { return entry.kind() == Kind::arrival; };
+  const auto by_receiver = [](const Entry& a, const Entry& b) {
+    return a.receiver != b.receiver ? a.receiver < b.receiver : a.order < b.order;
+  };
+  due_.clear();
+  if (most_is_due()) {
+    const auto later = [this](const Entry& entry) { return entry.at > now_; };
+    const auto rest = std::partition(heap_.begin(), heap_.end(), later);
+    due_.assign(rest, heap_.end());
+    heap_.erase(rest, heap_.end());
+    std::make_heap(heap_.begin(), heap_.end(), kLater);
+    if (std::all_of(due_.begin(), due_.end(), arrives)) {
+      return std::sort(due_.begin(), due_.end(), by_receiver);
+    }
+    std::sort(due_.begin(), due_.end(), [](const Entry& a, const Entry& b) { return a.before(b); });
+  } else {
+    while (next() <= now_ && !heap_.empty()) due_.push_back(pop());
+  }
+  for (auto first = due_.begin(); first != due_.end();) {
+    first = std::find_if(first, due_.end(), arrives);
+    const auto last = std::find_if_not(first, due_.end(), arrives);
+    std::sort(first, last, by_receiver);
+    first = last;
   }
 }
 
@@ -68,8 +108,7 @@ void Agenda::look_ahead(std::size_t from, Handler& handler) const {
   for (int stage = 0; stage < Handler::kStages; ++stage) {
     const std::size_t ahead = from + kApart * static_cast<std::size_t>(Handler::kStages - stage);
     if (ahead >= due_.size()) continue;
-    const bool message = static_cast<Kind>(due_[ahead].order & 3) != Kind::call;
-    if (message) handler.comes_up(due_[ahead].index, stage);
+    if (due_[ahead].kind() != Kind::call) handler.comes_up(due_[ahead].index, stage);
   }
 }
 

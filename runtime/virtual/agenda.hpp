@@ -11,7 +11,9 @@ namespace rehearse::virtual_world {
 /// A message in the air; see `Network`.
 using AirId = std::uint32_t;
 
-/// What will happen, in total order: by time, then as it was entered. Holds the world's time.
+/// What will happen, in total order: by time, then as it was entered; of the messages that arrive
+/// at one instant without anything else between them, by receiver first: so a receiver's memory is
+/// looked at once, and receivers come in the order of their memory. Holds the world's time.
 class Agenda {
  public:
   /// Does what has come: one call an entry.
@@ -30,8 +32,10 @@ class Agenda {
   bool empty() const { return heap_.empty(); }
   Time next() const { return heap_.empty() ? kNever : heap_.front().at; }
 
-  void departure(Time at, AirId message) { push(at, Kind::departure, message); }
-  void arrival(Time at, AirId message) { push(at, Kind::arrival, message); }
+  void departure(Time at, AirId message) { push(at, Kind::departure, message, 0); }
+  void arrival(Time at, AirId message, std::uint32_t receiver) {
+    push(at, Kind::arrival, message, receiver);
+  }
   void call(Time at, std::function<void()> happen);
 
   /// Time passes to `now`, then what is due happens, and what that enters for `now`.
@@ -44,12 +48,16 @@ class Agenda {
     Time at;
     std::uint64_t order;  // sequence << 2 | kind: sequences differ, so kinds do not count
     std::uint32_t index;
+    std::uint32_t receiver;  // of an arrival
+    Kind kind() const { return static_cast<Kind>(order & 3); }
     bool before(const Entry& other) const {
       return at != other.at ? at < other.at : order < other.order;
     }
   };
 
-  void push(Time at, Kind kind, std::uint32_t index);
+  void push(Time at, Kind kind, std::uint32_t index, std::uint32_t receiver);
+  bool most_is_due() const;
+  void take_due();
   Entry pop();
   void happen(const Entry& entry, Handler& handler);
   void look_ahead(std::size_t from, Handler& handler) const;

@@ -11,10 +11,9 @@ namespace rehearse::virtual_world {
 
 StationId Network::add(const Address& address, std::string name, HostId host) {
   const auto id = static_cast<StationId>(stations_.size());
+  faces_.push_back({address, host, true});
   stations_.emplace_back();
-  stations_.back().address = address;
   stations_.back().name = std::move(name);
-  stations_.back().host = host;
   if (by_worker_.size() <= address.worker) by_worker_.resize(address.worker + std::size_t{1});
   auto& endpoints = by_worker_[address.worker];
   REHEARSE_CHECK(endpoints.size() == address.endpoint, "endpoints are numbered as they are added");
@@ -24,19 +23,20 @@ StationId Network::add(const Address& address, std::string name, HostId host) {
 
 // Looked at one after the other they would be waited for one after the other.
 void Network::fetch_for(StationId from, const Address& to) const {
-  if (to.worker < stations_.size()) __builtin_prefetch(&stations_[to.worker]);
+  if (to.worker < faces_.size()) __builtin_prefetch(&faces_[to.worker]);
   channels_.prefetch(from, to.worker);
+  stations_[from].met.prefetch(to.worker);
 }
 
 std::optional<StationId> Network::find(const Address& address) const {
   // Workers' own endpoints come first, so most addresses are their own index.
   const StationId own = address.worker;
-  if (own < stations_.size() && stations_[own].address == address) return own;
+  if (own < faces_.size() && faces_[own].address == address) return own;
   if (address.worker >= by_worker_.size()) return std::nullopt;
   const auto& endpoints = by_worker_[address.worker];
   if (address.endpoint >= endpoints.size()) return std::nullopt;
   const StationId id = endpoints[address.endpoint];
-  if (stations_[id].address.job != address.job) return std::nullopt;
+  if (faces_[id].address.job != address.job) return std::nullopt;
   return id;
 }
 
@@ -80,7 +80,6 @@ void Network::send(StationId from, StationId to, Lane lane, Message message, std
   item.lamport = lamport;
   item.extra = extra;
   item.message = std::move(message);
-  item.sender = stations_[from].address;
   item.channel = channels_.get(from, to);
   Channel& channel = channels_[item.channel];
   ++channel.in_air;
@@ -94,7 +93,7 @@ void Network::send(StationId from, StationId to, Lane lane, Message message, std
 }
 
 void Network::meet(StationId from, StationId to) {
-  if (stations_[to].met.insert(from)) stations_[from].met.insert(to);
+  if (stations_[from].met.insert(to)) stations_[to].met.insert(from);
 }
 
 // The last one that leaves takes the channel with it.
@@ -106,7 +105,7 @@ void Network::leave_channel(const InAir& item) {
 
 void Network::departs(AirId id) {
   InAir& item = air(id);
-  if (!stations_[item.from].open) {
+  if (!faces_[item.from].open) {
     leave_channel(item);
     return free_slot(id);
   }
@@ -132,18 +131,18 @@ void Network::enqueue(AirId id, Channel& channel) {
 
 void Network::start_small(AirId id, Channel& channel) {
   const InAir& item = air(id);
-  Time at = physics_.small_arrival(stations_[item.from].host, stations_[item.to].host,
-                                   item.size_bytes, agenda_.now());
+  Time at = physics_.small_arrival(faces_[item.from].host, faces_[item.to].host, item.size_bytes,
+                                   agenda_.now());
   at += item.extra;
   Time& last = channel.last_arrival[lane_of(item)];
   if (!item.queued) at = last = std::max(at, last);
-  agenda_.arrival(at, id);
+  agenda_.arrival(at, id, item.to);
 }
 
 void Network::start_transfer(AirId id) {
   const InAir& item = air(id);
-  const ActivityId activity = physics_.start_transfer(
-      stations_[item.from].host, stations_[item.to].host, item.size_bytes, agenda_.now());
+  const ActivityId activity = physics_.start_transfer(faces_[item.from].host, faces_[item.to].host,
+                                                      item.size_bytes, agenda_.now());
   under_way_.emplace(activity, id);
 }
 
@@ -186,7 +185,7 @@ void Network::deliver(AirId id) {
   leave_channel(item);
   const StationId from = item.from;
   const StationId to = item.to;
-  if (!item.notice && stations_[to].open) return put_into_inbox(stations_[to], id);
+  if (!item.notice && faces_[to].open) return put_into_inbox(stations_[to], id);
   const bool notice = item.notice;  // it had to wait for a lane
   free_slot(id);
   if (notice) {
@@ -229,7 +228,7 @@ std::optional<Arrived> Network::take(StationId self) {
   std::optional<Arrived> arrived(std::in_place);
   arrived->lamport = item.lamport;
   arrived->size_bytes = item.size_bytes;
-  arrived->envelope.from = item.sender;
+  arrived->envelope.from = faces_[item.from].address;
   if (item.notice) {
     const Station& lost = stations_[item.from];
     arrived->envelope.what = PeerLost{lost.cause, lost.detail};
@@ -242,8 +241,7 @@ std::optional<Arrived> Network::take(StationId self) {
 
 void Network::close(StationId who, LossCause cause, std::string detail, SeenAs seen_as) {
   Station& station = stations_[who];
-  if (!station.open) return;
-  station.open = false;
+  if (!std::exchange(faces_[who].open, false)) return;
   station.cause = cause;
   station.detail = std::move(detail);
   station.silent = seen_as == SeenAs::silent;
@@ -259,8 +257,8 @@ void Network::close(StationId who, LossCause cause, std::string detail, SeenAs s
 void Network::announce_loss(StationId lost, const std::vector<StationId>& to) {
   std::map<Duration, std::vector<StationId>> by_latency;  // thousands hear of it at one instant
   for (const StationId peer : to) {
-    if (peer == lost || !stations_[peer].open || !stations_[peer].loss_due.insert(lost)) continue;
-    by_latency[physics_.latency(stations_[lost].host, stations_[peer].host)].push_back(peer);
+    if (peer == lost || !faces_[peer].open || !stations_[peer].loss_due.insert(lost)) continue;
+    by_latency[physics_.latency(faces_[lost].host, faces_[peer].host)].push_back(peer);
   }
   for (auto& [latency, peers] : by_latency) {
     agenda_.call(agenda_.now() + latency, [this, lost, peers = std::move(peers)] {
@@ -271,8 +269,7 @@ void Network::announce_loss(StationId lost, const std::vector<StationId>& to) {
 
 // Behind the last message of both lanes.
 void Network::report_loss(StationId lost, StationId to) {
-  Station& station = stations_[to];
-  if (!station.open) return;
+  if (!faces_[to].open) return;
   const Channels::Id id = channels_.find(lost, to);
   for (int lane = 0; lane < kLanes && id != Channels::kNone; ++lane) {
     Channel& channel = channels_[id];
@@ -288,8 +285,8 @@ void Network::report_loss(StationId lost, StationId to) {
       return agenda_.call(channel.last_arrival[lane], [this, lost, to] { report_loss(lost, to); });
     }
   }
-  station.lost.insert(lost);
-  put_into_inbox(station, notice_of(lost, to));
+  stations_[to].lost.insert(lost);
+  put_into_inbox(stations_[to], notice_of(lost, to));
 }
 
 AirId Network::notice_of(StationId lost, StationId to) {
@@ -297,13 +294,12 @@ AirId Network::notice_of(StationId lost, StationId to) {
   InAir& notice = air(id);
   notice.from = lost;
   notice.to = to;
-  notice.sender = stations_[lost].address;
   notice.notice = true;
   return id;
 }
 
 bool Network::knows_lost(StationId self, StationId peer) const {
-  return !stations_[peer].open && stations_[self].lost.contains(peer);
+  return !faces_[peer].open && stations_[self].lost.contains(peer);
 }
 
 std::size_t Network::unacknowledged_bytes(StationId self, StationId peer) const {

@@ -33,6 +33,7 @@ class Network final : public Agenda::Handler {
 
   StationId add(const Address& address, std::string name, HostId host);
   const Station& station(StationId id) const { return stations_[id]; }
+  const Address& address(StationId id) const { return faces_[id].address; }
   /// Of its worker's `endpoint`; none: nothing has that address.
   std::optional<StationId> find(const Address& address) const;
 
@@ -63,7 +64,7 @@ class Network final : public Agenda::Handler {
   void comes_up(AirId message, int stage) override;
 
  private:
-  struct InAir {
+  struct alignas(64) InAir {
     StationId from = 0;
     StationId to = 0;
     Lane lane = Lane::control;
@@ -72,7 +73,6 @@ class Network final : public Agenda::Handler {
     bool ready = false;   // of queued ones: physics is done with it
     AirId next = Station::kNothing;
     Channels::Id channel = Channels::kNone;
-    Address sender;
     std::size_t size_bytes = 0;
     std::uint64_t lamport = 0;
     Duration extra{};
@@ -101,6 +101,7 @@ class Network final : public Agenda::Handler {
   fiber::Scheduler& scheduler_;
   Physics& physics_;
   Agenda& agenda_;
+  std::vector<Face> faces_;  // by station
   std::vector<Station> stations_;
   std::vector<std::vector<StationId>> by_worker_;  // worker slot, endpoint
   std::vector<std::unique_ptr<InAir[]>> air_;      // chunks: a message stays where it is

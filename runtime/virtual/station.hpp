@@ -28,6 +28,9 @@ class StationSet {
     words_[id / 64] |= std::uint64_t{1} << id % 64;
     return true;
   }
+  void prefetch(StationId id) const {
+    if (id / 64 < words_.size()) __builtin_prefetch(&words_[id / 64]);
+  }
   /// Ascending.
   std::vector<StationId> all() const;
 
@@ -43,6 +46,7 @@ struct Channel {
   std::uint32_t in_air = 0;  ///< messages, and notices that wait behind them
   StationId from = 0;
   StationId to = 0;
+  std::uint32_t next = 0;    ///< with the same hash
   bool queued[kLanes] = {};  ///< by lane: messages wait behind a transfer
 };
 
@@ -62,37 +66,36 @@ class Channels {
   /// Soon to be used.
   void prefetch(Id id) const { __builtin_prefetch(&channels_[id]); }
   void prefetch(StationId from, StationId to) const {
-    if (!table_.empty()) __builtin_prefetch(&table_[home(from, to)]);
+    if (!buckets_.empty()) __builtin_prefetch(&buckets_[home(from, to)]);
   }
 
  private:
   std::size_t home(StationId from, StationId to) const;
-  std::size_t probe(StationId from, StationId to) const;
+  void link(Id id);
   void grow();
 
-  struct Entry {
-    StationId from = 0;
-    StationId to = 0;
-    Id id = kNone;  // free
-  };
   std::vector<Channel> channels_;
-  std::vector<Id> free_;
-  std::vector<Entry> table_;  // open addressing; a power of two, at most half full
+  std::vector<Id> free_;     // the one that was used last comes next: it is in the caches
+  std::vector<Id> buckets_;  // the first of each hash; a power of two, twice as many as channels
 };
 
-/// An endpoint as the network sees it.
-struct alignas(64) Station {
+/// What every sender looks at of an endpoint: small, so that those of thousands stay in the caches.
+struct Face {
   Address address;
   HostId host = 0;
+  bool open = true;
+};
+
+/// What else the network knows of an endpoint.
+struct alignas(64) Station {
   AirId first_in = kNothing;  ///< inbox, linked through the messages
   AirId last_in = kNothing;
-  bool open = true;
-  bool silent = false;  ///< closed, but nobody is told
-  LossCause cause = LossCause::unknown;
   TaskId receiver;
   StationSet met;       ///< who has sent to it or was sent to: they watch each other
   StationSet loss_due;  ///< of whose loss it will be told, or was
   StationSet lost;      ///< of whose loss it was told
+  bool silent = false;  ///< closed, but nobody is told
+  LossCause cause = LossCause::unknown;
   std::string name;
   std::string detail;
 

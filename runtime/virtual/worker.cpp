@@ -21,7 +21,7 @@ Failure stopped(std::string why) { return {Code::stopped, std::move(why), {}, 0}
 class Worker::VirtualEndpoint final : public Endpoint {
  public:
   VirtualEndpoint(Worker& owner, StationId station)
-      : owner_(owner), station_(station), address_(owner.job_.network_.station(station).address) {}
+      : owner_(owner), station_(station), address_(owner.job_.network_.address(station)) {}
   ~VirtualEndpoint() override {
     if (!owner_.alive_) return;
     Worker& owner = owner_;

@@ -55,6 +55,41 @@ TEST(Job, AChargedWorkerDoesNothingBeforeItsTime) {
   EXPECT_TRUE(job.on_disk("a", "object").ok());
 }
 
+// Twenty messages to each of three receivers arrive at one instant, among others that arrive
+// earlier and later: each receiver has them in the order in which they were sent, whoever sent
+// them.
+TEST(Job, WhatArrivesAtOneInstantKeepsTheOrderOfSendingAtEachReceiver) {
+  ConstantPhysics physics(plain_physics());
+  Job job(physics);
+  std::string sent[3], heard[3];
+  int count = 0;
+  for (int sender = 0; sender < 4; ++sender) {
+    job.add(fmt::format("s{}", sender), sender, [&](World& world) {
+      auto endpoint = open_own(world);
+      for (int round = 0; round < 15; ++round) {
+        const int to = round % 3;
+        const std::string text(1, static_cast<char>('A' + count++));
+        sent[to] += text;
+        endpoint
+            ->send(world.net.find(fmt::format("r{}", to), kNever).or_throw(), Lane::control,
+                   text_message(text))
+            .or_throw();
+        world.tasks.yield();  // so that senders take turns
+      }
+      world.clock.sleep_until(Time(5ms));
+    });
+  }
+  for (int receiver = 0; receiver < 3; ++receiver) {
+    job.add(fmt::format("r{}", receiver), 10 + receiver, [&, receiver](World& world) {
+      auto endpoint = open_own(world);
+      for (int i = 0; i < 20; ++i) heard[receiver] += describe(endpoint->receive(Time(1ms)));
+      EXPECT_EQ(micros(world), 10);
+    });
+  }
+  EXPECT_EQ(job.run().end, RunOutcome::End::done);
+  for (int receiver = 0; receiver < 3; ++receiver) EXPECT_EQ(heard[receiver], sent[receiver]);
+}
+
 // Offloaded work takes its time while other tasks of the worker run.
 TEST(Job, OffloadedWorkTakesTimeWhileOthersRun) {
   ConstantPhysics physics(plain_physics());
