@@ -53,7 +53,8 @@ CaseResult run_case(const Case& run, const RunOptions& options, const Setup& set
                     const StopSignals& signals) {
   const std::string started_at = now_utc();
   const auto begin = std::chrono::steady_clock::now();
-  CaseResult result = run_checked(run, options, setup.runner);
+  CaseResult result;
+  if (signals.pending() == 0) result = run_checked(run, options, setup.runner);
   if (const int signal = signals.pending()) {
     result = harness::without_run(run, Verdict::harness_error, "stopped by " + signal_text(signal));
   }
@@ -123,6 +124,7 @@ int tell(std::vector<CaseResult> results, const RunOptions& options, const Setup
 }  // namespace
 
 int run_command(const RunOptions& options, const Setup& setup, const Streams& streams) {
+  const StopSignals signals;  // from here on a signal ends the run in order, whatever it is at
   const auto files = expand_paths(options.paths, options.filter);
   if (files.empty()) {
     const std::string which = options.filter.empty() ? "" : " that matches " + options.filter;
@@ -146,7 +148,6 @@ int run_command(const RunOptions& options, const Setup& setup, const Streams& st
     const Status writable = reports::check_writable(options.json);
     if (!writable.ok()) return fail(streams, writable.failure().message, kHarnessError);
   }
-  const StopSignals signals;
   const int code = tell(run_all(cases, options, setup, streams, signals), options, setup, streams);
   const int signal = signals.pending();
   return signal == 0 ? code : kSignalled + signal;

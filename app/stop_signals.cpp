@@ -8,9 +8,11 @@ namespace rehearse::cli {
 
 StopSignals::StopSignals() {
   sigemptyset(&held_);
-  sigaddset(&held_, SIGINT);
-  sigaddset(&held_, SIGTERM);
-  sigaddset(&held_, SIGHUP);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction now {};
+    ::sigaction(signal, nullptr, &now);
+    if (now.sa_handler != SIG_IGN) sigaddset(&held_, signal);
+  }
   ::sigprocmask(SIG_BLOCK, &held_, &before_);
 }
 

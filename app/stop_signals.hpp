@@ -8,7 +8,8 @@ namespace rehearse::cli {
 
 /// While this lives, SIGINT and SIGTERM do not end the process: they stay pending, for whoever
 /// waits (harness/runner, runtime/real) to see, so that workers are ended and the report is written
-/// first. REQUIRES: this process has one thread.
+/// first. One that was ignored when the process began, as nohup and a shell's `&` do, stays
+/// ignored. REQUIRES: this process has one thread.
 class StopSignals {
  public:
   StopSignals();

@@ -1,11 +1,9 @@
 #include "bench/local_job.hpp"
 
-#include <stdlib.h>
-
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "runtime/real/run_directory.hpp"
 #include "runtime/worker/worker_main.hpp"
 
 namespace rehearse::bench {
@@ -27,16 +25,13 @@ void check(const RunOutcome& outcome, const std::string& printed) {
 }  // namespace
 
 std::string run_pair(const real::Body& body, bool losses) {
-  std::string directory =
-      (std::filesystem::temp_directory_path() / "rehearse-bench-XXXXXX").string();
-  if (!::mkdtemp(directory.data())) throw Error(Code::cannot_start, "no temporary directory");
+  const real::RunDirectory directory;
   real::LocalJobOptions options;
   options.workers = 2;
-  options.run_directory = directory;
+  options.run_directory = directory.path();
   options.body = body;
   const RunOutcome outcome = real::run_local_job(options);
   const std::string printed = text_of_file(outcome.workers[0].log);
-  std::filesystem::remove_all(directory);
   if (!losses) check(outcome, printed);
   return printed;
 }

@@ -16,6 +16,7 @@
 
 #include "harness/runner/outcome_codec.hpp"
 #include "harness/runner/wall_time.hpp"
+#include "runtime/real/descriptor.hpp"
 
 namespace rehearse::harness {
 namespace {
@@ -71,15 +72,12 @@ class StopDescriptor {
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
-    descriptor_ = ::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    descriptor_.reset(::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
   }
-  ~StopDescriptor() { ::close(descriptor_); }
-  StopDescriptor(const StopDescriptor&) = delete;
-  StopDescriptor& operator=(const StopDescriptor&) = delete;
-  int get() const { return descriptor_; }
+  int get() const { return descriptor_.get(); }
 
  private:
-  int descriptor_ = -1;
+  real::Descriptor descriptor_;
 };
 
 int in_ms(Duration left) {
@@ -127,18 +125,19 @@ Result<RunOutcome> run_apart(const Apart& apart, Duration timeout) {
   int ends[2];
   if (::pipe(ends) != 0)
     return Failure{Code::cannot_start, fmt::format("no pipe: {}", std::strerror(errno)), {}, 0};
+  real::Descriptor reading(ends[0]), writing(ends[1]);
   std::fflush(nullptr);  // else the child writes it again
   const pid_t child = ::fork();
   if (child < 0)
     return Failure{Code::cannot_start, fmt::format("no process: {}", std::strerror(errno)), {}, 0};
   if (child == 0) {
-    ::close(ends[0]);
-    run_child(apart, ends[1]);
+    reading.reset();
+    run_child(apart, writing.get());
   }
-  ::close(ends[1]);
+  writing.reset();
   Bytes bytes;
-  const Read read = read_all(ends[0], timeout, bytes);
-  ::close(ends[0]);
+  const Read read = read_all(reading.get(), timeout, bytes);
+  reading.reset();
   if (read != Read::all) ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {

@@ -34,9 +34,9 @@ std::uint64_t drawn_job() {
   return job;
 }
 
-std::string worker_name(const LocalJobOptions& options, int rank) {
+std::string name_of(const LocalJobOptions& options, int rank) {
   const auto index = static_cast<std::size_t>(rank);
-  return index < options.names.size() ? options.names[index] : fmt::format("w{}", rank);
+  return index < options.names.size() ? options.names[index] : worker_name(rank);
 }
 
 int remaining_ms(Time until, Time now) {
@@ -45,13 +45,17 @@ int remaining_ms(Time until, Time now) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
 }
 
-// SIGINT and SIGTERM arrive at a descriptor while this lives.
+// SIGINT and SIGTERM arrive at a descriptor while this lives, unless they are ignored.
 class HeldSignals {
  public:
   HeldSignals() {
     sigemptyset(&set_);
-    sigaddset(&set_, SIGINT);
-    sigaddset(&set_, SIGTERM);
+    for (const int number : {SIGINT, SIGTERM}) {
+      struct sigaction now {};
+      ::sigaction(number, nullptr, &now);
+      // A shell that starts it in the background has it ignored, so that Ctrl-C is for others.
+      if (now.sa_handler != SIG_IGN) sigaddset(&set_, number);
+    }
     ::sigprocmask(SIG_BLOCK, &set_, &before_);
   }
   ~HeldSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
@@ -75,7 +79,7 @@ LocalJob::LocalJob(const LocalJobOptions& options)
       engine_(options.faults, options.seed, options.workers) {
   for (int rank = 0; rank < options.workers; ++rank) {
     Member member;
-    member.name = worker_name(options, rank);
+    member.name = name_of(options, rank);
     member.outcome.name = member.name;
     member.outcome.rank = rank;
     member.outcome.log = log_path(options.run_directory, member.name);

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <unistd.h>
-
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -11,6 +8,7 @@
 
 #include "runtime/real/file_disk.hpp"
 #include "runtime/real/launcher.hpp"
+#include "runtime/real/run_directory.hpp"
 
 namespace rehearse::real {
 
@@ -18,15 +16,11 @@ namespace rehearse::real {
 class LocalRun {
  public:
   explicit LocalRun(int workers) {
-    std::string name = (std::filesystem::temp_directory_path() / "rehearse-XXXXXX").string();
-    options.run_directory = ::mkdtemp(name.data());
+    options.run_directory = directory_.path();
     options.workers = workers;
     options.time_limit = std::chrono::seconds(30);
     options.limits.stop_grace = std::chrono::milliseconds(500);
   }
-  ~LocalRun() { std::filesystem::remove_all(options.run_directory); }
-  LocalRun(const LocalRun&) = delete;
-  LocalRun& operator=(const LocalRun&) = delete;
 
   RunOutcome run(Body body) {
     options.body = std::move(body);
@@ -42,6 +36,9 @@ class LocalRun {
   }
 
   LocalJobOptions options;
+
+ private:
+  RunDirectory directory_;
 };
 
 inline Message text(std::string_view what) { return {MessageKind::user, bytes_of(what), {}}; }

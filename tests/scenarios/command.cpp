@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
@@ -87,14 +85,6 @@ Ended rehearse(std::vector<std::string> arguments) {
 Ended odd(std::vector<std::string> arguments, const std::function<void(pid_t)>& meanwhile) {
   return started(ODD_PROGRAM, std::move(arguments), meanwhile);
 }
-
-Folder::Folder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "scenarios-XXXXXX").string();
-  if (!::mkdtemp(pattern.data())) throw std::runtime_error("no folder " + pattern);
-  path_ = pattern;
-}
-
-Folder::~Folder() { std::filesystem::remove_all(path_); }
 
 std::string Folder::write(const std::string& name, const std::string& text) const {
   std::ofstream(path(name), std::ios::binary) << text;

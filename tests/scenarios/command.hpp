@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/real/run_directory.hpp"
+
 namespace rehearse::scenarios {
 
 /// What a command came to.
@@ -29,19 +31,14 @@ Ended odd(std::vector<std::string> arguments, const std::function<void(pid_t)>& 
 /// A folder of a test's own, gone with it.
 class Folder {
  public:
-  Folder();
-  ~Folder();
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string path(const std::string& name) const { return path_ + "/" + name; }
+  std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
   std::string write(const std::string& name, const std::string& text) const;
   /// A scenario of one step of `workload` on `workers` workers.
   std::string scenario(const std::string& workload, int workers,
                        const std::string& more = "") const;
 
  private:
-  std::string path_;
+  real::RunDirectory directory_;
 };
 
 }  // namespace rehearse::scenarios

@@ -1,6 +1,3 @@
-#include <unistd.h>
-
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -8,6 +5,7 @@
 
 #include "runtime/real/file_disk.hpp"
 #include "runtime/real/launcher.hpp"
+#include "runtime/real/run_directory.hpp"
 #include "tests/world/conformance.hpp"
 
 namespace rehearse {
@@ -19,12 +17,11 @@ using namespace std::chrono_literals;
 class ProcessStage final : public Stage {
  public:
   ProcessStage() {
-    options_.run_directory = make_directory();
+    options_.run_directory = directory_.path();
     options_.seed = 1;
     options_.time_limit = 60s;
     options_.limits.stop_grace = 1s;
   }
-  ~ProcessStage() override { std::filesystem::remove_all(options_.run_directory); }
 
   void add(std::string worker, std::function<void(World&)> body) override {
     options_.names.push_back(std::move(worker));
@@ -47,11 +44,7 @@ class ProcessStage final : public Stage {
   }
 
  private:
-  static std::string make_directory() {
-    std::string name = (std::filesystem::temp_directory_path() / "rehearse-XXXXXX").string();
-    return ::mkdtemp(name.data());
-  }
-
+  real::RunDirectory directory_;
   real::LocalJobOptions options_;
   std::vector<std::function<void(World&)>> bodies_;
 };
