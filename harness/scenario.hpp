@@ -8,6 +8,7 @@
 
 #include "harness/catalogue.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/base/ids.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/world/fault_plan.hpp"
 
@@ -74,8 +75,5 @@ struct Scenario {
 
 /// By how much `reorder` holds messages back at most, where the file does not say.
 inline constexpr Duration kDefaultReorderBy = std::chrono::milliseconds(1);
-
-/// "w2": the name of the worker that starts with this rank.
-std::string worker_name(std::int64_t rank);
 
 }  // namespace rehearse::harness

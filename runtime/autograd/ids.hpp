@@ -4,15 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <string>
 
+#include "runtime/base/ids.hpp"
 #include "runtime/base/random.hpp"
 
 namespace rehearse::autograd {
 
 /// A worker's slot, as in `Address::worker`.
 using WorkerId = std::uint16_t;
-inline std::string worker_name(WorkerId worker) { return "w" + std::to_string(worker); }
 
 /// 16 bits worker that created it, 16 bits generation, 32 bits counter. It is signed at the public
 /// face; the parts are read unsigned.

@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <string>
 
 namespace rehearse {
 
@@ -18,6 +19,9 @@ struct Address {
 
   auto operator<=>(const Address&) const = default;
 };
+
+/// "w2": the worker in this slot.
+inline std::string worker_name(std::int64_t worker) { return "w" + std::to_string(worker); }
 
 /// A task of one scheduler; never used twice. Zero is no task.
 struct TaskId {

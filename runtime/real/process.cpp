@@ -15,6 +15,7 @@
 #include "runtime/real/process_spec.hpp"
 #include "runtime/real/tcp_net.hpp"
 #include "runtime/real/worker_log.hpp"
+#include "runtime/world/task_failure.hpp"
 
 namespace rehearse::real {
 namespace {
@@ -24,21 +25,6 @@ constexpr Duration kSpinFor = std::chrono::microseconds(50);
 constexpr Duration kPollEvery = std::chrono::microseconds(20);
 constexpr Duration kLingerStep = std::chrono::milliseconds(1);
 constexpr int kCancelTriesMax = 3;
-
-// The exception of a task, as the launcher reports it.
-Failure failure_of(const std::exception_ptr& error, const std::string& worker) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& known) {
-    Failure failure = known.failure();
-    if (failure.worker.empty()) failure.worker = worker;
-    return failure;
-  } catch (const std::exception& other) {
-    return {Code::remote_exception, other.what(), worker, 0};
-  } catch (...) {
-    return {Code::remote_exception, "an exception that is no std::exception", worker, 0};
-  }
-}
 
 // One task at a time, on the scheduler of this process.
 class ProcessTasks final : public Tasks {
@@ -128,9 +114,9 @@ class Process final : public fiber::Driver,
 
   void task_failed(const std::string& task, const std::exception_ptr& error) {
     if (std::exchange(failed_, true)) return;
-    Failure failure = failure_of(error, options_.spec.name);
-    failure.message = fmt::format("task {}: {}", task, failure.message);
-    if (control_) control_->send(FailedRecord{std::move(failure)});
+    if (control_) {
+      control_->send(FailedRecord{failure_of_task(options_.spec.name, task, error)});
+    }
     log_->append({EventKind::task_failed, 0, 0, 0});
     scheduler_.stop();
   }

@@ -1,26 +1,12 @@
 #include "runtime/rpc/exceptions.hpp"
 
 #include <c10/util/Exception.h>
-#include <cxxabi.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <memory>
-#include <typeinfo>
-
+#include "runtime/base/type_name.hpp"
 #include "runtime/fiber/task.hpp"
 
 namespace rehearse::rpc {
-namespace {
-
-std::string type_name(const std::exception& exception) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> plain(
-      abi::__cxa_demangle(typeid(exception).name(), nullptr, nullptr, &status), std::free);
-  return status == 0 ? plain.get() : typeid(exception).name();
-}
-
-}  // namespace
 
 Failure failure_of_current_exception(const std::string& worker) {
   try {

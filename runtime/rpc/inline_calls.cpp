@@ -19,7 +19,7 @@ InlineCalls& InlineJob::at(int rank, World& world) {
   for (;;) {
     if (const auto found = workers_.find(rank); found != workers_.end()) return *found->second;
     waiting_.emplace_back(&world.tasks, world.tasks.current());
-    world.tasks.park(kNever, {"the start", fmt::format("w{}", rank)});
+    world.tasks.park(kNever, {"the start", worker_name(rank)});
   }
 }
 

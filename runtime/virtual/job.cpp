@@ -1,16 +1,14 @@
 #include "runtime/virtual/job.hpp"
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <exception>
-#include <typeinfo>
 #include <utility>
 
 #include "runtime/base/check.hpp"
 #include "runtime/virtual/worker.hpp"
+#include "runtime/world/task_failure.hpp"
 
 namespace rehearse::virtual_world {
 namespace {
@@ -18,31 +16,6 @@ namespace {
 constexpr int kUnwindTriesMax = 8;
 constexpr std::size_t kNotesOfWaitingMax = 16;
 constexpr std::size_t kWaitingInNoteMax = 32;
-
-std::string type_of(const std::exception& exception) {
-  int status = 0;
-  char* plain = abi::__cxa_demangle(typeid(exception).name(), nullptr, nullptr, &status);
-  std::string name = plain ? plain : typeid(exception).name();
-  std::free(plain);
-  return name;
-}
-
-Failure failure_of(const std::string& worker, const std::string& task, std::exception_ptr error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& known) {
-    Failure failure = known.failure();
-    failure.message = fmt::format("task {}: {}", task, known.what());
-    failure.worker = worker;
-    return failure;
-  } catch (const std::exception& exception) {
-    return {Code::remote_exception,
-            fmt::format("task {}: {}: {}", task, type_of(exception), exception.what()), worker, 0};
-  } catch (...) {
-    return {Code::remote_exception,
-            fmt::format("task {}: an exception that is no std::exception", task), worker, 0};
-  }
-}
 
 std::string line_of(const WaitingTask& task) {
   const std::string whom = task.whom.empty() ? "" : " from " + task.whom;
@@ -223,7 +196,7 @@ void Job::note_waiting(const Worker& worker, const StampedEvent& event) {
 
 void Job::task_failed(fiber::GroupId group, const std::string& task, std::exception_ptr error) {
   Worker& worker = *workers_[group];
-  worker.fail(failure_of(worker.spec().name, task, error));
+  worker.fail(failure_of_task(worker.spec().name, task, error));
 }
 
 Result<Address> Job::look_up(std::string_view name) const {

@@ -82,7 +82,7 @@ void Finish::wait() {
       tell(static_cast<std::uint16_t>(rank));
     }
     const Wake wake =
-        world_.tasks.park(deadline, {"the end of the others' programs", fmt::format("w{}", rank)});
+        world_.tasks.park(deadline, {"the end of the others' programs", worker_name(rank)});
     if (wake == Wake::unparked || released_) continue;
     world_.events.append({EventKind::deadline_fired, static_cast<std::uint16_t>(rank), 0, 0});
     throw Error(Code::timed_out,
