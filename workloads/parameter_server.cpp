@@ -32,6 +32,7 @@ struct Server {
   std::map<std::int64_t, Layer> layers;
   std::map<std::int64_t, ContextId> arrived;  // trainer -> its context of this step
   std::vector<Promise<void>> waiting;         // trainers that wait for the others
+  std::optional<Failure> broken;              // a trainer is lost: no step can be complete
 
   Layer& layer(Worker& worker, std::int64_t index) {
     const auto found = layers.find(index);
@@ -71,6 +72,17 @@ void report(Worker& worker, const Server& server) {
   worker.report_final_parameters(parameters);
 }
 
+// The servers' barrier, for a worker that has only begun.
+void watch_trainers(Worker& worker, const Shape& shape) {
+  for (std::int64_t trainer = 0; trainer < shape.trainers; ++trainer) {
+    worker.on_lost(static_cast<int>(shape.servers + trainer), [&worker](const Failure& loss) {
+      Server& server = worker.local<Server>();
+      server.broken = loss;
+      for (const auto& promise : std::exchange(server.waiting, {})) promise.set(loss);
+    });
+  }
+}
+
 void arrive(Worker& worker, std::int64_t step, std::int64_t trainer, ContextId context) {
   Server& server = worker.local<Server>();
   server.arrived[trainer] = context;
@@ -81,6 +93,7 @@ void arrive(Worker& worker, std::int64_t step, std::int64_t trainer, ContextId c
     for (const auto& promise : std::exchange(server.waiting, {})) promise.set();
     return;
   }
+  if (server.broken) throw Error(*server.broken);
   server.waiting.push_back(worker.promise<void>("the other trainers"));
   server.waiting.back().future().wait();
 }
@@ -95,6 +108,7 @@ void add_parameter_server(Program& program) {
       .workload("parameter_server",
                 [layer_forward, step_done](Worker& worker) {
                   const Shape shape(worker.options());
+                  if (worker.rank() < shape.servers) watch_trainers(worker, shape);
                   const std::int64_t trainer = worker.rank() - shape.servers;
                   if (trainer >= 0 && trainer < shape.trainers) {
                     for (std::int64_t step = 0; step < worker.steps(); ++step) {

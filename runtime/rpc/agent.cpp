@@ -12,8 +12,6 @@ namespace {
 // How often a caller looks whether its peer has taken what is in the air: nobody tells it.
 constexpr Duration kCreditPause = std::chrono::microseconds(200);
 
-std::string worker_name(std::uint16_t worker) { return fmt::format("w{}", worker); }
-
 Failure peer_lost(std::uint16_t worker, const std::string& why) {
   return {Code::peer_lost, fmt::format("{} is lost: {}", worker_name(worker), why),
           worker_name(worker), 0};
@@ -80,8 +78,7 @@ void Agent::dispatch(const Address& from, Message message) {
 
 Result<Address> Agent::address_of(int rank) {
   if (const auto known = addresses_.find(rank); known != addresses_.end()) return known->second;
-  auto found =
-      world_.net.find(fmt::format("w{}", rank), after(world_.clock.now(), world_.limits.find));
+  auto found = world_.net.find(worker_name(rank), after(world_.clock.now(), world_.limits.find));
   if (found.ok()) addresses_.emplace(rank, found.value());
   return found;
 }
@@ -228,6 +225,18 @@ void Agent::lose(std::uint16_t worker, const std::string& why) {
   for (const CallNumber call : calls) complete(call, peer_lost(worker, why));
   references_->peer_lost(worker, why);
   for (const auto& handle : on_lost_) handle(worker, why);
+  for (const auto& told : std::exchange(watchers_[worker], {})) told(peer_lost(worker, why));
+}
+
+void Agent::when_lost(int rank, OnPeerLost told) {
+  const auto worker = static_cast<std::uint16_t>(rank);
+  if (const auto found = lost_.find(worker); found != lost_.end()) {
+    return told(peer_lost(worker, found->second));
+  }
+  // A peer is watched from the first message on, and there may never be another.
+  auto& watchers = watchers_[rank];
+  if (watchers.empty()) post(worker, Lane::control, {MessageKind::hello, {}, {}});
+  watchers.push_back(std::move(told));
 }
 
 void Agent::post(std::uint16_t worker, Lane lane, Message message) {

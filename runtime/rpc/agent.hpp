@@ -42,6 +42,7 @@ class Agent final : public Calls {
 
   void issue(int rank, Request request, Time deadline, Complete complete) override;
   References& references() override { return *references_; }
+  void when_lost(int rank, OnPeerLost told) override;
   World& world() override { return world_; }
   Places& places() override { return places_; }
 
@@ -112,6 +113,7 @@ class Agent final : public Calls {
   std::array<OnMessage, kMessageKinds> handlers_;
   std::vector<OnLost> on_lost_;
   std::shared_ptr<CountedReferences> references_;
+  std::map<int, std::vector<OnPeerLost>> watchers_;
   std::map<int, Address> addresses_;
   std::map<std::uint16_t, std::vector<std::pair<Lane, Message>>> unaddressed_;
   std::map<std::uint16_t, std::string> lost_;

@@ -40,6 +40,7 @@ struct Request {
 class Calls {
  public:
   using Complete = std::function<void(Result<Packed>)>;
+  using OnPeerLost = std::function<void(const Failure&)>;
 
   Calls();
   virtual ~Calls() = default;
@@ -52,6 +53,10 @@ class Calls {
   /// not wait. Workers of the uncut run are never lost.
   using OnLost = std::function<void(std::uint16_t worker, const std::string& why)>;
   virtual void on_lost(OnLost) {}
+
+  /// `told` runs once that worker is lost, at once if it is; it may not wait. Nobody is ever lost
+  /// in the uncut run.
+  virtual void when_lost(int rank, OnPeerLost told) = 0;
 
   virtual References& references() = 0;
   virtual World& world() = 0;
@@ -81,8 +86,6 @@ class Calls {
 
   /// Throws Error{bad_argument} on another thread than the worker's.
   void check_thread() const;
-
-  static std::string worker_name(int rank) { return "w" + std::to_string(rank); }
 
  private:
   template <class R>

@@ -60,6 +60,7 @@ class InlineCalls final : public Calls {
 
   void issue(int rank, Request request, Time deadline, Complete complete) override;
   InlineReferences& references() override { return *references_; }
+  void when_lost(int, OnPeerLost) override {}
   World& world() override { return world_; }
   Places& places() override { return places_; }
 

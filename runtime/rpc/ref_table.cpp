@@ -9,8 +9,6 @@
 namespace rehearse::rpc {
 namespace {
 
-std::string worker_name(std::uint16_t worker) { return fmt::format("w{}", worker); }
-
 Failure owner_lost(std::uint16_t owner, const std::string& why) {
   return {Code::peer_lost,
           fmt::format("{}, which owns the value, is lost: {}", worker_name(owner), why),

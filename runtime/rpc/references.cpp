@@ -104,7 +104,7 @@ void CountedReferences::wait_until_confirmed(std::span<const RefPtr> refs, Time 
       table_.status(fork).or_throw();
       if (table_.confirmed(fork)) break;
       waiting_[fork].push_back(world().tasks.current());
-      const std::string owner = Calls::worker_name(fork.owner);
+      const std::string owner = worker_name(fork.owner);
       const Wake wake = world().tasks.park(deadline, {"a reference to be confirmed", owner});
       if (wake == Wake::timed_out) {
         throw Error({Code::timed_out,

@@ -1,5 +1,6 @@
 #include "runtime/worker/worker.hpp"
 
+#include "runtime/autograd/journal.hpp"
 #include "runtime/worker/dist_autograd.hpp"
 
 namespace rehearse {
@@ -17,6 +18,10 @@ Worker::~Worker() = default;
 void Worker::connect(std::unique_ptr<rpc::Calls> calls) {
   calls_ = std::move(calls);
   rpc_ = std::make_unique<Rpc>(*calls_);
+}
+
+void Worker::on_lost(int rank, std::function<void(const Failure&)> told) {
+  calls_->when_lost(rank, std::move(told));
 }
 
 Rpc& Worker::rpc() {
@@ -43,8 +48,7 @@ void Worker::report_final_parameters(const std::vector<at::Tensor>& parameters) 
   line.step = kFinalParameters;
   line.owner = static_cast<std::uint16_t>(rank());
   for (const auto& parameter : parameters) {
-    line.digest = autograd::digest(parameter);
-    world_.events.journal(line);
+    autograd::write_journal(world_, line, parameter);
     ++line.leaf;
   }
 }

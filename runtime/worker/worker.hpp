@@ -3,6 +3,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -77,6 +78,10 @@ class Worker {
   Promise<T> promise(std::string what) {
     return Promise<T>(world_, places_, std::move(what), name());
   }
+  /// `told` runs once, when the worker with this rank is lost, with what a call to it would fail
+  /// with; at once if it is lost already. It may not wait. For what this worker does on behalf of
+  /// another: a barrier, say, whose other members would wait for ever.
+  void on_lost(int rank, std::function<void(const Failure&)> told);
   /// Runs `body` in a task of its own; it takes its place in the program here. What it throws
   /// reaches the future.
   template <class F>

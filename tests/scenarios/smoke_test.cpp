@@ -87,7 +87,7 @@ TEST_F(Smoke, OnlyThoseDieThatAreKilled) {
       ++killed;
     }
   }
-  EXPECT_EQ(killed, 3);
+  EXPECT_EQ(killed, 5);
 }
 
 }  // namespace
