@@ -39,9 +39,8 @@ int schema_command(const std::string& what, const Setup& setup, const Streams& s
     streams.out << reports::report_schema().dump(2) << '\n';
     return 0;
   }
-  streams.err << fmt::format(
-      "no schema of {}, did you mean `{}`? Expected {}\n", harness::in_quotes(what),
-      harness::nearest(what, {"scenario", "report"}), harness::one_of({"scenario", "report"}));
+  streams.err << "no schema of " << harness::in_quotes(what)
+              << harness::instead_of(what, {"scenario", "report"}, '`') << '\n';
   return kBadInput;
 }
 

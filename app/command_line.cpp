@@ -122,10 +122,8 @@ void finish_run(const CLI::App& run, const RawRun& raw, RunOptions& options) {
   if (run.count("--world") > 0) {
     options.world = harness::world_kind(raw.world);
     if (!options.world) {
-      throw Refused{fmt::format("unknown world {}, did you mean `{}`? Expected {}",
-                                harness::in_quotes(raw.world),
-                                harness::nearest(raw.world, harness::world_names()),
-                                harness::one_of(harness::world_names()))};
+      throw Refused{"unknown world " + harness::in_quotes(raw.world) +
+                    harness::instead_of(raw.world, harness::world_names(), '`')};
     }
   }
   if (run.count("--seed") > 0) read_seed(raw.seed, options);

@@ -29,9 +29,8 @@ bool is_later_run_option(std::string_view option) { return contains(kRunOptions,
 std::string refuse_command(const std::string& command, const std::vector<std::string>& known) {
   if (is_later_command(command))
     return fmt::format("the command `{}` is not supported yet", command);
-  return fmt::format("unknown command {}, did you mean `{}`? Expected {}",
-                     harness::in_quotes(command), harness::nearest(command, known),
-                     harness::one_of(known));
+  return "unknown command " + harness::in_quotes(command) +
+         harness::instead_of(command, known, '`');
 }
 
 std::string refuse_option(const std::string& option, const std::string& command,
@@ -43,8 +42,10 @@ std::string refuse_option(const std::string& option, const std::string& command,
   if (!name.starts_with("-")) {
     return fmt::format("`{}` takes no further argument, got {}", command, harness::in_quotes(name));
   }
-  return fmt::format("unknown option {} of `{}`, did you mean `{}`?", harness::in_quotes(name),
-                     command, harness::nearest(name, known));
+  const std::string near = harness::nearest(name, known);
+  const std::string hint = near.empty() ? fmt::format("`{} --help` lists them", command)
+                                        : fmt::format("did you mean `{}`?", near);
+  return fmt::format("unknown option {} of `{}`, {}", harness::in_quotes(name), command, hint);
 }
 
 }  // namespace rehearse::cli

@@ -80,9 +80,8 @@ std::string line_of(const Json& row) {
 int list_command(const std::string& what, bool json, const Setup& setup, const Streams& streams) {
   const auto topics = list_topics();
   if (std::find(topics.begin(), topics.end(), what) == topics.end()) {
-    streams.err << fmt::format("cannot list {}, did you mean `{}`? Expected {}\n",
-                               harness::in_quotes(what), harness::nearest(what, topics),
-                               harness::one_of(topics));
+    streams.err << "cannot list " << harness::in_quotes(what)
+                << harness::instead_of(what, topics, '`') << '\n';
     return kBadInput;
   }
   const Json rows = rows_of(what, setup.catalogue);

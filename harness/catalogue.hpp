@@ -30,6 +30,8 @@ struct WorkloadInfo {
   std::vector<OptionSpec> options;
   /// The number of workers it needs at least, with these options (all of them set).
   std::function<std::int64_t(const Options&)> min_workers = [](const Options&) { return 1; };
+  /// Why these options (all of them set) do not go together; empty: they do.
+  std::function<std::string(const Options&)> refusal = [](const Options&) { return ""; };
   bool has_oracle = true;  ///< gradients can be compared with an uncut run
 
   const OptionSpec* option(std::string_view option_name) const;

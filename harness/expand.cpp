@@ -130,7 +130,17 @@ std::string fault(const FaultSpec& spec) {
 }
 
 std::string closeness(const Closeness& closeness) {
-  return closeness.kind == Closeness::Kind::unchecked ? "\"unchecked\"" : "\"bitwise\"";
+  switch (closeness.kind) {
+    case Closeness::Kind::max_ulp:
+      return inline_table({{"max_ulp", std::to_string(closeness.max_ulp)}});
+    case Closeness::Kind::relative:
+      return inline_table({{"relative", fmt::format("{}", closeness.relative)}});
+    case Closeness::Kind::unchecked:
+      return "\"unchecked\"";
+    case Closeness::Kind::bitwise:
+      break;
+  }
+  return "\"bitwise\"";
 }
 
 std::string outcome(const ExpectedOutcome& expected) {

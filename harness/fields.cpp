@@ -25,9 +25,7 @@ std::string wrong_type(std::string_view path, const Value& value, std::string_vi
 
 std::string unknown_name(std::string_view what, std::string_view word,
                          const std::vector<std::string>& names) {
-  if (names.empty()) return fmt::format("unknown {} {}, expected none", what, in_quotes(word));
-  return fmt::format("unknown {} {}, did you mean \"{}\"? Expected {}", what, in_quotes(word),
-                     nearest(word, names), one_of(names));
+  return fmt::format("unknown {} {}{}", what, in_quotes(word), instead_of(word, names));
 }
 
 std::string not_supported_yet(std::string_view what) {

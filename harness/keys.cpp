@@ -44,7 +44,7 @@ constexpr std::array<Name, 9> kExpectLater = {
     "recovers_within", "restarts",   "samples",   "caught_by",         "same_across",
     "detected_within", "lost_steps", "max_ratio", "membership_changes"};
 constexpr std::array<Name, 4> kOutcomeKnown = {"fails_with", "on", "names", "within"};
-constexpr std::array<Name, 2> kClosenessLater = {"max_ulp", "relative"};
+constexpr std::array<Name, 2> kClosenessKnown = {"max_ulp", "relative"};
 
 constexpr std::array<Name, 25> kLaterKinds = {
     "exit",           "abort",         "segfault",   "pause",      "signal",     "leave",
@@ -62,6 +62,11 @@ constexpr std::array<Name, 7> kLaterCodeNames = {
 constexpr std::array<Name, 3> kPhaseNames = {"forward", "backward", "optimizer"};
 constexpr std::array<Name, 7> kLaterPhaseNames = {
     "start", "rendezvous", "all_reduce", "commit", "checkpoint", "heal", "shutdown"};
+
+/// Records of the log that no task of the program stands at.
+constexpr std::array<EventKind, 5> kNoTriggers = {EventKind::ended, EventKind::gradient,
+                                                  EventKind::killed, EventKind::task_failed,
+                                                  EventKind::fault_fired};
 
 template <class Kind>
 std::vector<std::string> names_of(int count, int first = 0) {
@@ -82,13 +87,17 @@ const KeySet kWhoKeys = {"who", kWhoKnown, kWhoLater};
 const KeySet kWhenKeys = {"when", kWhenKnown, kWhenLater};
 const KeySet kExpectKeys = {"[expect]", kExpectKnown, kExpectLater};
 const KeySet kOutcomeKeys = {"expect.outcome", kOutcomeKnown, kNone};
-const KeySet kClosenessKeys = {"a closeness", kNone, kClosenessLater};
+const KeySet kClosenessKeys = {"a closeness", kClosenessKnown, kNone};
 
 const std::span<const Name> kLaterFaultKinds = kLaterKinds;
 const std::span<const Name> kLaterWorkloads = kLaterWorkloadNames;
 const std::span<const Name> kLaterCodes = kLaterCodeNames;
 const std::span<const Name> kPhases = kPhaseNames;
 const std::span<const Name> kLaterPhases = kLaterPhaseNames;
+
+bool can_trigger(EventKind event) {
+  return std::find(kNoTriggers.begin(), kNoTriggers.end(), event) == kNoTriggers.end();
+}
 
 bool contains(std::span<const Name> names, Name wanted) {
   return std::find(names.begin(), names.end(), wanted) != names.end();
@@ -100,6 +109,11 @@ std::vector<std::string> strings(std::span<const Name> names) {
 
 std::vector<std::string> fault_kind_names() { return names_of<FaultKind>(kFaultKinds); }
 std::vector<std::string> event_names() { return names_of<EventKind>(kEventKinds); }
+std::vector<std::string> trigger_event_names() {
+  std::vector<std::string> all = event_names();
+  std::erase_if(all, [](const std::string& event) { return !can_trigger(*event_kind(event)); });
+  return all;
+}
 std::vector<std::string> message_names() { return names_of<MessageKind>(kMessageKinds); }
 std::vector<std::string> code_names() { return names_of<Code>(kCodes, 1); }
 std::vector<std::string> world_names() { return names_of<WorldKind>(kWorldKinds); }

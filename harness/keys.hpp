@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/world/event.hpp"
+
 namespace rehearse::harness {
 
 /// The keys of one table of a scenario file. Parser and schema both work from these lists.
@@ -36,12 +38,16 @@ extern const std::span<const std::string_view> kLaterCodes;
 extern const std::span<const std::string_view> kPhases;
 extern const std::span<const std::string_view> kLaterPhases;
 
+/// Whether a fault can wait for it: not for what comes too late, or is none of the program's.
+bool can_trigger(EventKind event);
+
 bool contains(std::span<const std::string_view> names, std::string_view name);
 std::vector<std::string> strings(std::span<const std::string_view> names);
 
 /// What `rehearse list` prints of the runtime's closed sets, by their own `name()`.
 std::vector<std::string> fault_kind_names();
 std::vector<std::string> event_names();
+std::vector<std::string> trigger_event_names();  ///< those that a fault can wait for
 std::vector<std::string> message_names();
 std::vector<std::string> code_names();  ///< without `ok`
 std::vector<std::string> world_names();

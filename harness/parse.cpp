@@ -49,17 +49,27 @@ void read_host(Fields& cluster, Cluster& into, Problems& problems) {
            into.memory_bits_per_s);
 }
 
-Cluster read_cluster(Fields& root, Problems& problems) {
-  Cluster cluster;
-  const Value* value = root.table("cluster", "[cluster] with `hosts = 4`");
-  if (!value) return cluster;
-  Fields fields(*value, kClusterKeys, "cluster", problems);
+/// False if nobody knows how many workers there are.
+bool read_workers(Fields& fields, Cluster& cluster, const Problems& problems) {
+  const std::size_t before = problems.size();
   cluster.hosts = fields.integer("hosts", 1, kMaxWorkers).value_or(1);
   cluster.workers_per_host = fields.integer("workers_per_host", 1, kMaxWorkers).value_or(1);
   if (cluster.workers() > kMaxWorkers) {
     fields.refuse(fields.place(), fmt::format("[cluster] has {} workers, expected at most {}",
                                               cluster.workers(), kMaxWorkers));
   }
+  return problems.size() == before;
+}
+
+/// `workers` is how many there are at most: with a wrong number, what speaks of workers is not
+/// wrong too.
+Cluster read_cluster(Fields& root, std::int64_t& workers, Problems& problems) {
+  Cluster cluster;
+  const Value* value = root.find("cluster");
+  workers = value ? kMaxWorkers : cluster.workers();
+  if (!value || !root.table("cluster", "[cluster] with `hosts = 4`")) return cluster;
+  Fields fields(*value, kClusterKeys, "cluster", problems);
+  if (read_workers(fields, cluster, problems)) workers = cluster.workers();
   read_link(fields, cluster, problems);
   read_host(fields, cluster, problems);
   return cluster;
@@ -122,10 +132,20 @@ const WorkloadInfo* read_workload(Fields& job, const Catalogue& catalogue) {
   return nullptr;
 }
 
-Job read_job(Fields& root, const Cluster& cluster, const Catalogue& catalogue, Problems& problems) {
+/// The table; nothing if there is none, or several.
+const Value* find_job(Fields& root) {
+  const Value* value = root.required("job", "a table [job] with `workload = NAME`");
+  if (!value || value->type != Value::Type::array) {
+    return root.table("job", "[job] with `workload = NAME`");
+  }
+  root.refuse(value->place, not_supported_yet("`[[job]]`, several jobs on one cluster,"));
+  return nullptr;
+}
+
+Job read_job(Fields& root, const Cluster& cluster, std::int64_t workers, const Catalogue& catalogue,
+             Problems& problems) {
   Job job;
-  if (!root.required("job", "a table [job] with `workload = NAME`")) return job;
-  const Value* value = root.table("job", "[job] with `workload = NAME`");
+  const Value* value = find_job(root);
   if (!value) return job;
   Fields fields(*value, kJobKeys, "job", problems);
   job.steps = fields.integer("steps", 1, kMaxSteps).value_or(1);
@@ -135,8 +155,13 @@ Job read_job(Fields& root, const Cluster& cluster, const Catalogue& catalogue, P
   job.workload = workload->name;
   job.options = read_options(fields, *workload, problems);
   if (problems.size() != before) return job;
+  if (const std::string why = workload->refusal(job.options); !why.empty()) {
+    const bool given = fields.find("options");
+    problems.add(fields.key_place(given ? "options" : "workload"), "`job.options`: " + why);
+    return job;
+  }
   const std::int64_t needed = workload->min_workers(job.options);
-  if (needed > cluster.workers()) {
+  if (needed > workers) {
     problems.add(
         fields.key_place("workload"),
         fmt::format("workload \"{}\" with these options needs {} workers, expected at most "
@@ -196,9 +221,10 @@ Scenario read_scenario(const Value& document, const Catalogue& catalogue, Proble
   Scenario scenario;
   Fields root(document, kScenarioKeys, "", problems);
   read_head(root, scenario, problems);
-  scenario.cluster = read_cluster(root, problems);
-  scenario.job = read_job(root, scenario.cluster, catalogue, problems);
-  ParseContext context{catalogue, scenario.cluster.workers(), problems};
+  std::int64_t workers = 0;
+  scenario.cluster = read_cluster(root, workers, problems);
+  scenario.job = read_job(root, scenario.cluster, workers, catalogue, problems);
+  ParseContext context{catalogue, workers, problems};
   if (const Value* faults = root.find("fault")) scenario.faults = read_faults(*faults, context);
   if (const Value* expect = root.table("expect", "[expect] with `gradients = \"bitwise\"`")) {
     scenario.expect = read_expect(*expect, context);
@@ -216,8 +242,6 @@ std::optional<WorldKind> world_kind(std::string_view text) {
   }
   return std::nullopt;
 }
-
-std::string worker_name(std::int64_t rank) { return fmt::format("w{}", rank); }
 
 Parsed parse_scenario(std::string_view text, const std::string& source,
                       const std::vector<std::string>& overrides, const Catalogue& catalogue) {

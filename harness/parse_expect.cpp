@@ -10,11 +10,27 @@
 namespace rehearse::harness {
 namespace {
 
-// Bounds other than equal bits need the values, and runs keep only their digests.
-void refuse_bound(const Value& value, const std::string& path, Problems& problems) {
-  const Fields fields(value, kClosenessKeys, path, problems);
-  if (!value.entries.empty()) return;
-  problems.add(value.place, wrong_type(path, value, "\"bitwise\" or \"unchecked\""));
+constexpr std::string_view kClosenessExamples =
+    "\"bitwise\", \"unchecked\", { max_ulp = 4 } or { relative = 1e-6 }";
+
+Closeness read_bound(const Value& value, const std::string& path, Problems& problems) {
+  Fields fields(value, kClosenessKeys, path, problems);
+  if (value.entries.size() != 1) {
+    problems.add(value.place, fmt::format("`{}` has {} bounds, expected one: {}", path,
+                                          value.entries.size(), kClosenessExamples));
+  }
+  Closeness closeness;
+  constexpr std::int64_t kMaxUlp = std::numeric_limits<std::int64_t>::max();
+  if (auto ulp = fields.integer("max_ulp", 0, kMaxUlp)) {
+    closeness = {Closeness::Kind::max_ulp, *ulp, 0};
+  }
+  const Value* relative = fields.find("relative");
+  constexpr double kMaxRelative = std::numeric_limits<double>::max();
+  if (!relative) return closeness;
+  if (auto bound = number_of(*relative, path + ".relative", 0, kMaxRelative, problems)) {
+    closeness = {Closeness::Kind::relative, 0, *bound};
+  }
+  return closeness;
 }
 
 std::optional<Closeness> read_closeness(Fields& expect, std::string_view key, Problems& problems) {
@@ -23,9 +39,9 @@ std::optional<Closeness> read_closeness(Fields& expect, std::string_view key, Pr
   Closeness closeness;
   const std::string path = expect.path_of(key);
   if (value->type == Value::Type::table) {
-    refuse_bound(*value, path, problems);
+    closeness = read_bound(*value, path, problems);
   } else if (value->type != Value::Type::text) {
-    expect.refuse(value->place, wrong_type(path, *value, "\"bitwise\" or \"unchecked\""));
+    expect.refuse(value->place, wrong_type(path, *value, kClosenessExamples));
   } else if (value->text == "unchecked") {
     closeness.kind = Closeness::Kind::unchecked;
   } else if (value->text != "bitwise") {

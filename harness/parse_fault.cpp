@@ -128,12 +128,6 @@ Anchor anchor_of(const Fields& when) {
   return when.find("time") ? Anchor::time : Anchor::probability;
 }
 
-/// Records of the log that no task of the program stands at.
-bool can_trigger(EventKind kind) {
-  return kind != EventKind::ended && kind != EventKind::gradient && kind != EventKind::killed &&
-         kind != EventKind::task_failed && kind != EventKind::fault_fired;
-}
-
 void read_event(Fields& when, FaultTrigger& trigger) {
   const auto event = when.text("event", "\"pass_started\"");
   if (!event) return;
@@ -144,7 +138,7 @@ void read_event(Fields& when, FaultTrigger& trigger) {
         when.find("event")->place,
         "`" + *event + "` comes when it is too late for a fault, or is none of the program's");
   } else {
-    when.refuse(when.find("event")->place, unknown_name("event", *event, event_names()));
+    when.refuse(when.find("event")->place, unknown_name("event", *event, trigger_event_names()));
   }
 }
 
@@ -154,7 +148,8 @@ bool is_phase_of_a_program(const std::string& phase) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_-";
   if (phase.empty() || phase.find_first_not_of(kLetters) != std::string::npos) return false;
   if (contains(kLaterPhases, phase)) return false;
-  return edit_distance(phase, nearest(phase, strings(kPhases))) > kSlip;
+  return std::none_of(kPhases.begin(), kPhases.end(),
+                      [&](std::string_view known) { return edit_distance(phase, known) <= kSlip; });
 }
 
 void read_phase(Fields& when, FaultTrigger& trigger) {

@@ -76,7 +76,7 @@ Json who(bool links) {
 
 Json when() {
   Json schema = table({{"step", integer(0)},
-                       {"event", names(event_names())},
+                       {"event", names(trigger_event_names())},
                        {"time", duration()},
                        {"probability", {{"type", "number"}, {"minimum", 0}, {"maximum", 1}}},
                        {"rank", rank()},
@@ -109,7 +109,11 @@ Json fault() {
   return any_of({kill, delay, reorder});
 }
 
-Json closeness() { return names({"bitwise", "unchecked"}); }
+Json closeness() {
+  Json bound = table({{"max_ulp", integer(0)}, {"relative", {{"type", "number"}, {"minimum", 0}}}});
+  bound["oneOf"] = exactly_one_of({"max_ulp", "relative"});
+  return any_of({names({"bitwise", "unchecked"}), bound});
+}
 
 Json expect() {
   Json fails = table({{"fails_with", names(code_names())},

@@ -30,7 +30,20 @@ std::string nearest(std::string_view word, const std::vector<std::string>& names
     return edit_distance(start, a) < edit_distance(start, b);
   };
   const auto best = std::min_element(names.begin(), names.end(), closer);
-  return best == names.end() ? std::string() : *best;
+  if (best == names.end()) return {};
+  // One slip in three letters, or a name that was cut short or went on too long.
+  constexpr std::size_t kShortest = 3;
+  const std::size_t length = std::max(start.size(), best->size());
+  const bool goes_on = std::min(start.size(), best->size()) >= kShortest &&
+                       (start.starts_with(*best) || best->starts_with(start));
+  return goes_on || 3 * edit_distance(start, *best) <= length ? *best : std::string();
+}
+
+std::string instead_of(std::string_view word, const std::vector<std::string>& names, char quote) {
+  if (names.empty()) return ", expected none";
+  const std::string near = nearest(word, names);
+  if (near.empty()) return ", expected " + one_of(names);
+  return fmt::format(", did you mean {}{}{}? Expected {}", quote, near, quote, one_of(names));
 }
 
 std::string one_of(const std::vector<std::string>& names) {

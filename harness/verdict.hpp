@@ -8,19 +8,10 @@
 
 namespace rehearse::harness {
 
-/// How far the values of a run are from those of its oracle, where a runner measured it. Journals
-/// have digests only, so that bounds other than `bitwise` need this when bits differ.
-struct Distance {
-  std::optional<std::int64_t> max_ulp;
-  std::optional<double> relative;
-};
-
 /// What there is to judge by.
 struct Evidence {
   RunOutcome outcome;
   std::optional<RunOutcome> oracle;  ///< of the fault-free, uncut run of the same seed
-  Distance gradients;
-  Distance final_parameters;
 };
 
 /// Checks the outcome against what the scenario expects. Pure.

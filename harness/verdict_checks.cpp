@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
-#include <tuple>
+
+#include "harness/journal_comparison.hpp"
 
 namespace rehearse::harness {
 namespace {
@@ -137,64 +138,22 @@ CheckResult check_fails(const ExpectedOutcome& expected, const RunOutcome& outco
                 unmet_on);
 }
 
-auto key_of(const JournalEntry& entry) {
-  return std::tie(entry.step, entry.creator, entry.ordinal, entry.pass, entry.owner, entry.leaf);
-}
-
-GradientPlace place_of(const JournalEntry& entry) {
+GradientPlace place_of(const JournalEntry& entry, std::optional<std::int64_t> index) {
   return {entry.owner,
           fmt::format("step {}, context {} of {}, pass {}", entry.step, entry.ordinal,
                       worker_name(entry.creator), entry.pass),
-          fmt::format("leaf {}", entry.leaf), std::nullopt};
+          fmt::format("leaf {}", entry.leaf), index};
 }
 
-struct Comparison {
-  std::uint64_t missing = 0;
-  GradientReport& report;
-
-  void differs(const JournalEntry& entry) {
-    ++report.different;
-    if (!report.first_difference) report.first_difference = place_of(entry);
-  }
-};
-
-/// Every entry of the run against the oracle's of the same key. Entries that only the oracle has
-/// are missing: a difference if `complete`.
-void compare(std::vector<JournalEntry> run, std::vector<JournalEntry> oracle, bool complete,
-             Comparison& comparison) {
-  std::sort(run.begin(), run.end());
-  std::sort(oracle.begin(), oracle.end());
-  auto expected = oracle.begin();
-  for (auto entry = run.begin(); entry != run.end(); ++entry) {
-    for (; expected != oracle.end() && key_of(*expected) < key_of(*entry); ++expected) {
-      const bool seen = entry != run.begin() && key_of(*std::prev(entry)) == key_of(*expected);
-      if (seen) continue;
-      ++comparison.missing;
-      if (complete) comparison.differs(*expected);
-    }
-    ++comparison.report.compared;
-    const bool known = expected != oracle.end() && key_of(*expected) == key_of(*entry);
-    if (!known || expected->digest != entry->digest) comparison.differs(*entry);
-  }
-  for (; expected != oracle.end(); ++expected) {
-    if (!run.empty() && key_of(run.back()) == key_of(*expected)) continue;
-    ++comparison.missing;
-    if (complete) comparison.differs(*expected);
-  }
+std::string where_of(const GradientPlace& place) {
+  const std::string index = place.index ? fmt::format(", element {}", *place.index) : "";
+  return fmt::format("w{}, {}, {}{}", place.rank, place.context, place.parameter, index);
 }
 
-/// Whether values whose bits differ are within the bound; what to say if not, or if nobody knows.
-std::optional<std::string> beyond(const Closeness& closeness, const Distance& distance) {
-  if (closeness.kind == Closeness::Kind::max_ulp && distance.max_ulp) {
-    if (*distance.max_ulp <= closeness.max_ulp) return std::nullopt;
-    return fmt::format("{} ULP apart", *distance.max_ulp);
-  }
-  if (closeness.kind == Closeness::Kind::relative && distance.relative) {
-    if (*distance.relative <= closeness.relative) return std::nullopt;
-    return fmt::format("{:.3g} apart, relatively", *distance.relative);
-  }
-  return closeness.kind == Closeness::Kind::bitwise ? "bits differ"
-                                                    : "bits differ, and how far was not measured";
+// Handlers passed tensors with history to each other by other ways than calls.
+std::int64_t edges_against_the_order(const RunOutcome& outcome) {
+  const auto found = outcome.counters.find("not_sequential");
+  return found == outcome.counters.end() ? 0 : found->second;
 }
 
 }  // namespace
@@ -260,46 +219,53 @@ CheckResult check_gradients(const Case& run, const Evidence& evidence, GradientR
   }
   if (!run.has_oracle || !evidence.oracle) return unchecked("gradients", "there is no oracle");
   if (evidence.oracle->end == RunOutcome::End::hung) return not_sequential(*evidence.oracle);
-  const bool complete = all_finished(evidence.outcome);
-  Comparison comparison{0, report};
-  compare(evidence.outcome.journal, evidence.oracle->journal, complete, comparison);
-  report.max_ulp = evidence.gradients.max_ulp;
-  if (report.different == 0 && !report.max_ulp) report.max_ulp = 0;
   const std::string expected = "equal to the fault-free uncut run, " + report.tolerance;
+  if (const auto edges = edges_against_the_order(evidence.outcome)) {
+    return failed("gradients", expected,
+                  fmt::format("not_sequential: data flowed against the order of the program along "
+                              "{} edges of its graph: handlers passed tensors with history to "
+                              "each other by other ways than calls",
+                              edges));
+  }
+  const bool complete = all_finished(evidence.outcome);
+  const JournalComparison compared =
+      compare(evidence.outcome.journal, evidence.oracle->journal, complete, closeness);
+  report.compared = compared.compared;
+  report.different = compared.different;
+  report.max_ulp = compared.max_ulp;
+  if (compared.first) report.first_difference = place_of(*compared.first, compared.index);
   const std::string count =
       fmt::format("{} compared, {} different", report.compared, report.different);
   if (complete && report.compared == 0) {
     return failed("gradients", expected, "none was read, so that nothing was compared");
   }
-  if (report.different == 0) return passed("gradients", expected, count);
-  // A distance speaks of values that both runs have.
-  const bool same_keys = comparison.missing == 0 || !complete;
-  const auto why = beyond(closeness, evidence.gradients);
-  if (same_keys && !why) return passed("gradients", expected, count);
-  const GradientPlace& place = *report.first_difference;
-  return failed("gradients", expected, fmt::format("{}: {}", count, why.value_or("missing")),
-                fmt::format("w{}, {}, {}", place.rank, place.context, place.parameter));
+  if (compared.why.empty()) return passed("gradients", expected, count);
+  return failed("gradients", expected, fmt::format("{}: {}", count, compared.why),
+                where_of(*report.first_difference));
 }
 
 CheckResult check_final_parameters(const Expect& expect, const Evidence& evidence) {
   const std::string check = "final_parameters";
-  if (expect.final_parameters->kind == Closeness::Kind::unchecked) {
+  const Closeness& closeness = *expect.final_parameters;
+  if (closeness.kind == Closeness::Kind::unchecked) {
     return unchecked(check, "turned off by the scenario");
   }
   if (!evidence.oracle) return unchecked(check, "there is no oracle");
-  const auto digest = [](const RunOutcome& outcome) -> std::optional<std::uint64_t> {
-    const auto found = outcome.digests.find(kFinalParameters);
-    if (found == outcome.digests.end()) return std::nullopt;
-    return found->second;
-  };
-  const std::string expected = "equal to the fault-free run, " + to_text(*expect.final_parameters);
-  const auto ours = digest(evidence.outcome), theirs = digest(*evidence.oracle);
-  if (!ours || !theirs) {
-    return failed(check, expected, ours ? "the oracle reported none" : "the run reported none");
+  const auto& ours = evidence.outcome.final_parameters;
+  const auto& theirs = evidence.oracle->final_parameters;
+  const std::string expected = "equal to the fault-free run, " + to_text(closeness);
+  if (ours.empty() || theirs.empty()) {
+    return failed(check, expected,
+                  ours.empty() ? "the run reported none" : "the oracle reported none");
   }
-  if (*ours == *theirs) return passed(check, expected, "bits are equal");
-  const auto why = beyond(*expect.final_parameters, evidence.final_parameters);
-  return why ? failed(check, expected, *why) : passed(check, expected, "within the bound");
+  const JournalComparison compared = compare(ours, theirs, true, closeness);
+  if (compared.different == 0) return passed(check, expected, "bits are equal");
+  if (compared.why.empty()) return passed(check, expected, "within the bound");
+  const std::string element =
+      compared.index ? fmt::format(", element {}", *compared.index) : std::string();
+  return failed(check, expected, compared.why,
+                fmt::format("{}, parameter {}{}", worker_name(compared.first->owner),
+                            compared.first->leaf, element));
 }
 
 std::string to_text(const WaitingTask& waiting) {

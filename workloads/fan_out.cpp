@@ -1,6 +1,8 @@
 // One tensor goes to many workers through relays, and all results come together: fan-out, fan-in,
 // and several paths into one worker. One result is not used by the loss.
 
+#include <fmt/format.h>
+
 #include <vector>
 
 #include "workloads/layers.hpp"
@@ -85,7 +87,15 @@ void add_fan_out(Program& program) {
                 })
       .help("one tensor to many workers and back, directly and through relays")
       .option("copies", 6, "calls of a step")
-      .option("relays", 3, "of them, how many go through a relay", 0);
+      .option("relays", 3, "of them, how many go through a relay", 0)
+      .refuse([](const Options& options) {
+        const std::int64_t copies = options.integer("copies"), relays = options.integer("relays");
+        return relays <= copies ? ""
+                                : fmt::format(
+                                      "relays = {} is more than copies = {}, expected at "
+                                      "most all of them",
+                                      relays, copies);
+      });
 }
 
 }  // namespace rehearse::workloads

@@ -54,7 +54,7 @@ class WorkerMachine final : public Machine {
 
 std::int64_t workers_used(const Worker& worker) {
   const std::int64_t asked = worker.options().integer("workers_used");
-  return asked == 0 ? worker.world_size() : std::min<std::int64_t>(asked, worker.world_size());
+  return asked == 0 ? worker.world_size() : asked;
 }
 
 void step_leaves(Worker& worker, ContextId context, bool last_step) {
@@ -104,7 +104,10 @@ void add_random_graph(Program& program) {
       .help("a random program of tensors and calls over the workers, two backward passes a step")
       .option("nodes", 40, "instructions of a step's program", 1, 100'000)
       .option("workers_used", 0, "workers that take part; 0: all", 0)
-      .option({"dtype", std::string("float32"), "of all tensors", {}, {}, {"float32", "float64"}});
+      .option({"dtype", std::string("float32"), "of all tensors", {}, {}, {"float32", "float64"}})
+      .workers([](const Options& options) {
+        return std::max<std::int64_t>(1, options.integer("workers_used"));
+      });
 }
 
 void add_all(Program& program) {

@@ -7,11 +7,11 @@
 
 #include "harness/runner/apart.hpp"
 #include "harness/runner/job_text.hpp"
-#include "harness/runner/run_directory.hpp"
 #include "harness/runner/torch_cost.hpp"
 #include "harness/runner/wall_time.hpp"
 #include "harness/verdict.hpp"
 #include "runtime/real/launcher.hpp"
+#include "runtime/real/run_directory.hpp"
 #include "runtime/virtual/constant_physics.hpp"
 #include "runtime/virtual/job.hpp"
 #include "runtime/worker/worker_main.hpp"
@@ -28,9 +28,16 @@ constexpr Duration kProcessesTimeLimit = std::chrono::seconds(300);
 // that computes on and on is ended from outside, so much later.
 constexpr Duration kTimeToSayWhy = std::chrono::seconds(1);
 
-Limits limits_of(const Case&) {
+bool needs_values(const Closeness& closeness) {
+  return closeness.kind == Closeness::Kind::max_ulp || closeness.kind == Closeness::Kind::relative;
+}
+
+Limits limits_of(const Case& run) {
+  const Expect& expect = run.scenario.expect;
   Limits limits;
   limits.journal_gradients = true;
+  limits.journal_values = needs_values(expect.gradients) ||
+                          (expect.final_parameters && needs_values(*expect.final_parameters));
   // Above the sum of what a step may wait for: the end of a program is not what gives up first.
   limits.finish = std::chrono::hours(1);
   return limits;
@@ -79,6 +86,7 @@ void take_final_parameters(RunOutcome& outcome) {
     if (line.step != rehearse::kFinalParameters) return false;
     hash.add(line.owner).add(line.leaf).add(line.digest);
     outcome.digests[kFinalParameters] = hash.value();
+    outcome.final_parameters.push_back(line);
     return true;
   });
 }
@@ -113,6 +121,9 @@ Catalogue catalogue_of(const Program& program) {
     info.has_oracle = workload.has_oracle();
     info.min_workers = [&workload](const Options& values) {
       return workload.workers_needed(rehearse::Options(values));
+    };
+    info.refusal = [&workload](const Options& values) {
+      return workload.refusal(rehearse::Options(values));
     };
     catalogue.add(std::move(info));
   }
@@ -149,7 +160,7 @@ Result<RunOutcome> JobRunner::run_apart_or_in_processes(const Case& run, bool ke
     return run_apart({[&] { return run_here(run, false, keep_events); }, {}},
                      with_grace(run.timeout));
   }
-  RunDirectory directory;
+  const real::RunDirectory directory;
   real::LocalJobOptions options;
   options.command = {executable_, "worker", "--job", to_text(job_of(run.scenario))};
   options.workers = static_cast<int>(run.scenario.cluster.workers());

@@ -15,6 +15,7 @@ class Out {
   }
   void operator()(std::string& text) { to_.put_text(text); }
   void operator()(Time& time) { to_.put(time.time_since_epoch().count()); }
+  void operator()(Bytes& bytes) { to_.put_bytes(bytes); }
   std::size_t count(std::size_t size) {
     to_.put_varint(size);
     return size;
@@ -33,6 +34,10 @@ class In {
   }
   void operator()(std::string& text) { text = from_.get_text(); }
   void operator()(Time& time) { time = Time(Duration(from_.get<Duration::rep>())); }
+  void operator()(Bytes& bytes) {
+    const auto held = from_.get_bytes();
+    bytes.assign(held.begin(), held.end());
+  }
   std::size_t count(std::size_t) { return from_.get_count(); }
   bool whole() const { return !from_.failed() && from_.left() == 0; }
 
@@ -56,6 +61,11 @@ template <class C, class T>
 void field(C& code, std::vector<T>& values) {
   values.resize(code.count(values.size()));
   for (auto& value : values) field(code, value);
+}
+
+template <class C>
+void field(C& code, Bytes& bytes) {
+  code(bytes);
 }
 
 template <class C, class V>
@@ -103,6 +113,7 @@ void fields(C& code, JournalEntry& e) {
   for (auto* number : {&e.ordinal, &e.pass, &e.leaf}) field(code, *number);
   for (auto* rank : {&e.creator, &e.owner}) field(code, *rank);
   field(code, e.digest);
+  field(code, e.values);
 }
 template <class C>
 void fields(C& code, StampedEvent& e) {
@@ -120,6 +131,7 @@ void fields(C& code, RunOutcome& o) {
   field(code, o.workers);
   field(code, o.faults);
   field(code, o.journal);
+  field(code, o.final_parameters);
   field(code, o.waiting);
   field(code, o.notes);
   field(code, o.counters);

@@ -35,16 +35,4 @@ void check_roots(const std::vector<at::Tensor>& roots, const BackwardOptions& op
   }
 }
 
-std::vector<JournalEntry> journal_entries(const JournalEntry& key,
-                                          const std::vector<GradientMap::Entry>& gradients) {
-  std::vector<JournalEntry> lines;
-  for (const auto& entry : gradients) {
-    JournalEntry line = key;
-    line.leaf = static_cast<std::uint32_t>(lines.size());
-    line.digest = digest(entry.gradient);
-    lines.push_back(line);
-  }
-  return lines;
-}
-
 }  // namespace rehearse::autograd

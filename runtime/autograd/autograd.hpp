@@ -63,8 +63,4 @@ class Autograd : public rpc::Crossing {
 /// Throws Error{bad_argument} with what is wrong with the roots of a pass, if anything.
 void check_roots(const std::vector<at::Tensor>& roots, const BackwardOptions& options);
 
-/// The journal's lines for an owner's gradients after a pass.
-std::vector<JournalEntry> journal_entries(const JournalEntry& key,
-                                          const std::vector<GradientMap::Entry>& gradients);
-
 }  // namespace rehearse::autograd

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/autograd/cut_autograd.hpp"
+#include "runtime/autograd/journal.hpp"
 #include "runtime/autograd/protocol.hpp"
 #include "runtime/rpc/tensors.hpp"
 
@@ -71,15 +72,16 @@ void CutAutograd::perform(Share& share, const CommitPass& commit, Actions&) {
   REHEARSE_CHECK(found != share.runs.end() && found->second.merged,
                  "a pass is committed that is not done");
   share.gradients = std::move(*found->second.merged);
+  if (const auto edges = found->second.executor.key_inversions()) {
+    world_.events.count("not_sequential", edges);
+  }
   found->second.executor.release();
   share.runs.erase(found);
   world_.events.append(
       {EventKind::pass_committed, commit.pass.initiator, subject(share.id()), commit.pass.counter});
   if (world_.limits.journal_gradients) {
     share.segments.freeze();
-    for (const auto& line : journal_entries(share.key, share.gradients.in_order(&share.segments))) {
-      world_.events.journal(line);
-    }
+    write_journal(world_, share.key, share.gradients.in_order(&share.segments));
   }
   ++share.key.pass;
   wake_undecided(share);

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "runtime/autograd/cut_nodes.hpp"
+#include "runtime/autograd/journal.hpp"
 #include "runtime/rpc/tensors.hpp"
 
 namespace rehearse::autograd {
@@ -209,11 +210,13 @@ void UncutAutograd::commit(ContextId id, WorkerId owner, GradientMap staged) {
   UncutJob::Context& context = require(id);
   UncutJob::Owner& share = context.owners[owner];
   share.gradients = share.gradients.merged(std::move(staged), &share.segments);
-  const JournalEntry key{
-      context.place.step, creator_of(id), context.place.ordinal, share.passes++, owner, 0, 0};
-  for (const auto& line : journal_entries(key, share.gradients.in_order(&share.segments))) {
-    world_.events.journal(line);
-  }
+  JournalEntry key;
+  key.step = context.place.step;
+  key.creator = creator_of(id);
+  key.ordinal = context.place.ordinal;
+  key.pass = share.passes++;
+  key.owner = owner;
+  write_journal(world_, key, share.gradients.in_order(&share.segments));
 }
 
 std::vector<GradientMap::Entry> UncutAutograd::gradients(ContextId id) {

@@ -3,24 +3,22 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
-#include <new>
-
 #include "runtime/base/check.hpp"
+#include "runtime/base/error.hpp"
 
 namespace rehearse::fiber {
 namespace {
 
 constexpr std::size_t kGuardBytes = 4096;
 
+// Null if the system gives no more.
 void* map_stack(std::size_t size_bytes) {
   void* low = ::mmap(nullptr, size_bytes + kGuardBytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
-  if (low == MAP_FAILED) throw std::bad_alloc();
-  if (::mprotect(low, kGuardBytes, PROT_NONE) != 0) {
-    ::munmap(low, size_bytes + kGuardBytes);
-    throw std::bad_alloc();
-  }
-  return low;
+  if (low == MAP_FAILED) return nullptr;
+  if (::mprotect(low, kGuardBytes, PROT_NONE) == 0) return low;
+  ::munmap(low, size_bytes + kGuardBytes);
+  return nullptr;
 }
 
 }  // namespace
@@ -43,6 +41,12 @@ boost::context::stack_context StackPool::take() {
     return stack;
   }
   void* low = map_stack(size_bytes_);
+  if (!low) {
+    throw Error(Code::cannot_start,
+                fmt::format("no stack for another task: the system maps no more than the {} that "
+                            "there are; take fewer workers, or raise vm.max_map_count",
+                            all_lows_.size()));
+  }
   all_lows_.push_back(low);
   free_tops_.reserve(all_lows_.size());
   stack.sp = static_cast<char*>(low) + kGuardBytes + size_bytes_;

@@ -16,7 +16,7 @@ class StackPool {
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;
 
-  /// Throws std::bad_alloc when no more can be mapped (about 32,000 in a process by default).
+  /// Throws Error{cannot_start} when no more can be mapped (about 32,000 in a process by default).
   boost::context::stack_context take();
   void give_back(const boost::context::stack_context& stack) { free_tops_.push_back(stack.sp); }
 

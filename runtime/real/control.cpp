@@ -17,7 +17,14 @@ std::int64_t nanoseconds(Time time) { return time.time_since_epoch().count(); }
 Time read_time(Reader& reader) { return Time(Duration(reader.get<std::int64_t>())); }
 
 void write(Writer& writer, const JournalEntry& entry) {
-  writer.put_bytes(std::as_bytes(std::span(&entry, 1)));
+  writer.put(entry.step);
+  writer.put(entry.creator);
+  writer.put(entry.ordinal);
+  writer.put(entry.pass);
+  writer.put(entry.owner);
+  writer.put(entry.leaf);
+  writer.put(entry.digest);
+  writer.put_bytes(entry.values);
 }
 void write(Writer& writer, const CounterRecord& record) {
   writer.put_text(record.name);
@@ -65,8 +72,15 @@ void write(Writer&, const AskWaitingRecord&) {}
 void write(Writer&, const StartedRecord&) {}
 
 void read(Reader& reader, JournalEntry& entry) {
-  const auto bytes = reader.get_bytes();
-  if (bytes.size() == sizeof entry) std::memcpy(&entry, bytes.data(), sizeof entry);
+  entry.step = reader.get<std::int64_t>();
+  entry.creator = reader.get<std::uint16_t>();
+  entry.ordinal = reader.get<std::uint32_t>();
+  entry.pass = reader.get<std::uint32_t>();
+  entry.owner = reader.get<std::uint16_t>();
+  entry.leaf = reader.get<std::uint32_t>();
+  entry.digest = reader.get<std::uint64_t>();
+  const auto values = reader.get_bytes();
+  entry.values.assign(values.begin(), values.end());
 }
 void read(Reader& reader, CounterRecord& record) {
   record.name = reader.get_text();

@@ -31,6 +31,11 @@ Workload& Workload::workers(std::function<std::int64_t(const Options&)> at_least
   return *this;
 }
 
+Workload& Workload::refuse(std::function<std::string(const Options&)> why) {
+  refusal_ = std::move(why);
+  return *this;
+}
+
 Workload& Workload::without_oracle() {
   has_oracle_ = false;
   return *this;

@@ -29,6 +29,8 @@ class Workload {
                    std::int64_t min = 1, std::int64_t max = 1'000'000);
   /// How many workers it needs at least. Default: one.
   Workload& workers(std::function<std::int64_t(const Options&)> at_least);
+  /// Says why these options do not go together; empty: they do. Scenario files are refused with it.
+  Workload& refuse(std::function<std::string(const Options&)> why);
   /// Without an uncut run to compare with: it reads a clock, say.
   Workload& without_oracle();
 
@@ -36,6 +38,7 @@ class Workload {
   const std::string& help_text() const { return help_; }
   const std::vector<OptionSpec>& options() const { return options_; }
   std::int64_t workers_needed(const Options& options) const { return workers_(options); }
+  std::string refusal(const Options& options) const { return refusal_(options); }
   bool has_oracle() const { return has_oracle_; }
   const Body& body() const { return body_; }
 
@@ -44,6 +47,7 @@ class Workload {
   Body body_;
   std::vector<OptionSpec> options_;
   std::function<std::int64_t(const Options&)> workers_ = [](const Options&) { return 1; };
+  std::function<std::string(const Options&)> refusal_ = [](const Options&) { return ""; };
   bool has_oracle_ = true;
 };
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "runtime/base/bytes.hpp"
 #include "runtime/base/time.hpp"
 
 namespace rehearse {
@@ -60,6 +61,9 @@ struct StampedEvent {
 /// As the step of a line: it is of a final parameter, not of a gradient.
 inline constexpr std::int64_t kFinalParameters = INT64_MAX;
 
+/// How the numbers of `JournalEntry::values` are stored.
+enum class Element : std::uint8_t { float16, bfloat16, float32, float64 };
+
 /// One line of the journal of gradients: the same key must give the same bits in every attempt and
 /// in every world. Sorted by key before it is compared.
 struct JournalEntry {
@@ -70,6 +74,8 @@ struct JournalEntry {
   std::uint16_t owner = 0;    ///< rank that holds the leaf
   std::uint32_t leaf = 0;     ///< place in the canonical order of first use on the owner
   std::uint64_t digest = 0;   ///< of dtype, sizes and bits of the accumulated gradient
+  /// An `Element`, then the numbers one after the other: only with `Limits::journal_values`.
+  Bytes values;
   auto operator<=>(const JournalEntry&) const = default;
 };
 

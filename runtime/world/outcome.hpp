@@ -50,6 +50,7 @@ struct RunOutcome {
   std::vector<WorkerOutcome> workers;
   std::vector<FaultOutcome> faults;              ///< in the order of the plan
   std::vector<JournalEntry> journal;             ///< of all workers, sorted
+  std::vector<JournalEntry> final_parameters;    ///< of all workers, sorted
   std::vector<WaitingTask> waiting;              ///< when hung or timed out
   std::vector<std::string> notes;                ///< deadlines that fired, with who waited for whom
   std::map<std::string, std::int64_t> counters;  ///< messages, bytes, events, tasks_live, …

@@ -108,6 +108,7 @@ struct Limits {
   int provenance_items = 64;               ///< items attached to a message at most, nearest first
   std::size_t provenance_words = 200'000;  ///< per worker and context; beyond it a pair is opaque
   bool journal_gradients = false;  ///< digests of gradients at each commit, for comparing runs
+  bool journal_values = false;     ///< the gradients themselves beside them, where a bound asks
   int report_tree_above = 64;      ///< participants; above it reports go along a tree
 };
 

@@ -1,5 +1,6 @@
 #include "harness/parse.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <sys/stat.h>
@@ -134,6 +135,32 @@ TEST(Parse, ReportsSeveralProblemsInOrder) {
   EXPECT_EQ(parsed.problems[0].place.line, 3u);
   EXPECT_EQ(parsed.problems[1].place.line, 4u);
   EXPECT_EQ(parsed.problems[2].place.line, 7u);
+}
+
+// Who is out of range when nobody knows how many there are?
+TEST(Parse, AWrongNumberOfHostsIsOneProblem) {
+  for (const char* file : {"hosts-range", "wrong-type"}) {
+    const Parsed parsed = load_scenario(fmt::format("tests/harness/corpus/bad/{}.toml", file), {},
+                                        sample_catalogue());
+    EXPECT_EQ(parsed.problems.size(), 1u) << file << "\n" << all_problems(parsed);
+  }
+}
+
+// What a workload says of options that exclude each other is the refusal, at their place.
+TEST(Parse, OptionsThatDoNotGoTogetherAreRefusedWithTheWorkloadsWords) {
+  Catalogue catalogue = sample_catalogue();
+  WorkloadInfo picky;
+  picky.name = "picky";
+  picky.options = {{"few", std::int64_t{1}, "a number", 0, 9, {}}};
+  picky.refusal = [](const Options& options) {
+    return std::get<std::int64_t>(options.at("few")) > 3 ? "few = 4 is not few" : "";
+  };
+  catalogue.add(picky);
+  const std::string text = "format = 1\n[job]\nworkload = \"picky\"\noptions = { few = 4 }\n";
+  const Parsed refused = parse_scenario(text, "t.toml", {}, catalogue);
+  ASSERT_EQ(refused.problems.size(), 1u) << all_problems(refused);
+  EXPECT_EQ(refused.problems[0].text(), "t.toml:4:1: `job.options`: few = 4 is not few");
+  EXPECT_TRUE(parse_scenario(text, "t.toml", {"job.options.few=3"}, catalogue).scenario);
 }
 
 // Things that are no scenario file are named as what they are.

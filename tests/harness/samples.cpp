@@ -16,7 +16,12 @@ RunOutcome finished_run(int workers, int entries) {
   }
   for (int i = 0; i < entries; ++i) {
     const auto leaf = static_cast<std::uint32_t>(i);
-    outcome.journal.push_back({i / 4, 0, 0, 0, static_cast<std::uint16_t>(i % 4), leaf, 7u * leaf});
+    const auto owner = static_cast<std::uint16_t>(i % 4);
+    outcome.journal.push_back({i / 4, 0, 0, 0, owner, leaf, 7u * leaf, {}});
+  }
+  for (int rank = 0; rank < workers; ++rank) {
+    const auto owner = static_cast<std::uint16_t>(rank);
+    outcome.final_parameters.push_back({rehearse::kFinalParameters, 0, 0, 0, owner, 0, 9, {}});
   }
   outcome.counters = {{"messages", 40}, {"events", 900}, {"contexts_live", 0}, {"tasks_live", 0}};
   outcome.digests[kFinalParameters] = 0xabc;

@@ -14,8 +14,19 @@ TEST(Text, EditDistanceCountsASwapAsOne) {
 
 TEST(Text, NearestTakesTheFirstOfEquals) {
   EXPECT_EQ(nearest("stepp", {"time", "step", "event"}), "step");
-  EXPECT_EQ(nearest("zzz", {"aaa", "bbb"}), "aaa");
+  EXPECT_EQ(nearest("cat", {"bat", "car"}), "bat");
   EXPECT_EQ(nearest("x", {}), "");
+}
+
+// A guess that shares nothing with the word is worse than none.
+TEST(Text, NothingIsNearAWordOfItsOwn) {
+  EXPECT_EQ(nearest("zzz", {"aaa", "bbb"}), "");
+  EXPECT_EQ(nearest("gpu", {"sim", "memory", "processes"}), "");
+  EXPECT_EQ(nearest("simm", {"sim", "memory", "processes"}), "sim");
+  EXPECT_EQ(nearest("gradient", {"grad", "start"}), "grad");
+  EXPECT_EQ(instead_of("simm", {"sim"}, '`'), ", did you mean `sim`? Expected \"sim\"");
+  EXPECT_EQ(instead_of("gpu", {"sim", "memory"}), ", expected \"sim\" or \"memory\"");
+  EXPECT_EQ(instead_of("gpu", {}), ", expected none");
 }
 
 TEST(Text, ListsReadAsSentences) {

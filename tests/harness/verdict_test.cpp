@@ -105,16 +105,83 @@ TEST(Verdict, ACompleteRunThatReadNoGradientShowsNothing) {
   EXPECT_EQ(check(result, "gradients").state, CheckResult::State::failed);
 }
 
-TEST(Verdict, BoundsNeedAMeasuredDistance) {
+// A line whose numbers are `apart` floats from the oracle's, in the second of two elements.
+void move_apart(JournalEntry& ours, JournalEntry& theirs, std::uint32_t apart) {
+  const auto values = [](std::uint32_t bits) {
+    Bytes bytes{static_cast<std::byte>(Element::float32)};
+    for (const std::uint32_t element : {0x3f800000u, bits}) {
+      const auto raw = std::as_bytes(std::span(&element, 1));
+      bytes.insert(bytes.end(), raw.begin(), raw.end());
+    }
+    return bytes;
+  };
+  ours.values = values(0x40000000u + apart);
+  theirs.values = values(0x40000000u);
+  ours.digest = theirs.digest + 1;
+}
+
+TEST(Verdict, ABoundIsHeldOrExceededByTheValuesThemselves) {
+  Case run = sample_case();
+  run.scenario.expect.gradients = {Closeness::Kind::max_ulp, 4, 0};
+  Evidence evidence = sample_evidence();
+  move_apart(evidence.outcome.journal[3], evidence.oracle->journal[3], 4);
+  const CaseResult within = judge(run, evidence);
+  EXPECT_EQ(within.verdict, Verdict::passed) << within.first_cause;
+  EXPECT_EQ(within.gradients.max_ulp, 4);
+  EXPECT_EQ(within.gradients.tolerance, "max_ulp 4");
+  move_apart(evidence.outcome.journal[6], evidence.oracle->journal[6], 5);
+  const CaseResult beyond = judge(run, evidence);
+  EXPECT_EQ(beyond.verdict, Verdict::failed);
+  EXPECT_EQ(beyond.gradients.max_ulp, 5);
+  EXPECT_EQ(beyond.gradients.different, 2u);
+  ASSERT_TRUE(beyond.gradients.first_difference);
+  EXPECT_EQ(beyond.gradients.first_difference->parameter, "leaf 6") << "the first beyond the bound";
+  EXPECT_EQ(beyond.gradients.first_difference->index, 1);
+  EXPECT_TRUE(check(beyond, "gradients").actual.ends_with("5 ULP apart"));
+}
+
+TEST(Verdict, ARelativeBoundIsOfTheLargestElement) {
+  Case run = sample_case();
+  run.scenario.expect.gradients = {Closeness::Kind::relative, 0, 1e-6};
+  Evidence evidence = sample_evidence();
+  move_apart(evidence.outcome.journal[0], evidence.oracle->journal[0], 8);  // 8 * 2^-22 of 2
+  EXPECT_EQ(judge(run, evidence).verdict, Verdict::passed);
+  move_apart(evidence.outcome.journal[0], evidence.oracle->journal[0], 16);
+  const CaseResult result = judge(run, evidence);
+  EXPECT_EQ(check(result, "gradients").actual,
+            "12 compared, 1 different: 1.91e-06 apart, relatively");
+}
+
+TEST(Verdict, OtherBitsOfUnknownValuesExceedEveryBound) {
   Case run = sample_case();
   run.scenario.expect.gradients = {Closeness::Kind::max_ulp, 4, 0};
   Evidence evidence = sample_evidence();
   evidence.outcome.journal[0].digest += 1;
-  EXPECT_EQ(judge(run, evidence).verdict, Verdict::failed);
-  evidence.gradients.max_ulp = 4;
+  const CaseResult result = judge(run, evidence);
+  EXPECT_EQ(result.verdict, Verdict::failed);
+  EXPECT_FALSE(result.gradients.max_ulp);
+}
+
+TEST(Verdict, FinalParametersHaveABoundToo) {
+  Case run = sample_case();
+  run.scenario.expect.final_parameters = {Closeness::Kind::max_ulp, 4, 0};
+  Evidence evidence = sample_evidence();
+  move_apart(evidence.outcome.final_parameters[1], evidence.oracle->final_parameters[1], 4);
   EXPECT_EQ(judge(run, evidence).verdict, Verdict::passed);
-  evidence.gradients.max_ulp = 5;
-  EXPECT_EQ(judge(run, evidence).verdict, Verdict::failed);
+  move_apart(evidence.outcome.final_parameters[1], evidence.oracle->final_parameters[1], 5);
+  const CaseResult result = judge(run, evidence);
+  EXPECT_EQ(check(result, "final_parameters").actual, "5 ULP apart");
+  EXPECT_EQ(check(result, "final_parameters").where, "w1, parameter 0, element 1");
+}
+
+// Equal bits would be luck: the sums have no order that they must keep.
+TEST(Verdict, DataAgainstTheOrderOfTheProgramIsNamed) {
+  Evidence evidence = sample_evidence();
+  evidence.outcome.counters["not_sequential"] = 2;
+  const CaseResult result = judge(sample_case(), evidence);
+  EXPECT_EQ(result.verdict, Verdict::failed);
+  EXPECT_TRUE(check(result, "gradients").actual.starts_with("not_sequential: "))
+      << result.first_cause;
 }
 
 TEST(Verdict, UncheckedIsSaid) {
@@ -226,9 +293,9 @@ TEST(Verdict, FinalParametersAreComparedWhereAskedFor) {
   run.scenario.expect.final_parameters = Closeness();
   Evidence evidence = sample_evidence();
   EXPECT_EQ(judge(run, evidence).verdict, Verdict::passed);
-  evidence.outcome.digests[kFinalParameters] += 1;
+  evidence.outcome.final_parameters[2].digest += 1;
   EXPECT_EQ(judge(run, evidence).verdict, Verdict::failed);
-  evidence.outcome.digests.clear();
+  evidence.outcome.final_parameters.clear();
   EXPECT_NE(judge(run, evidence).first_cause.find("reported none"), std::string::npos);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,6 +81,21 @@ TEST(Launcher, AProgramThatCrashesAtStartIsNamedWithItsStatusAndLastLines) {
   EXPECT_EQ(worker.last_lines, std::vector<std::string>{"the table is broken"});
 }
 
+// No descriptors are left for the listeners: the job is refused with the reason, nothing hangs.
+TEST(Launcher, WithoutAPortForEachWorkerTheJobIsRefused) {
+  LocalRun run(64);
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few{32, before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &few);
+  const RunOutcome outcome = run.run(wait_for_ever);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_TRUE(outcome.workers.at(0).failure);
+  EXPECT_EQ(outcome.workers[0].failure->code, Code::cannot_start);
+  EXPECT_NE(outcome.workers[0].failure->message.find("Too many open files"), std::string::npos)
+      << outcome.workers[0].failure->message;
+}
+
 // At the time limit all say whom they wait for; then they are ended, and nothing is left.
 TEST(Launcher, AtTheTimeLimitTheWaitForGraphIsCollectedAndTheWorkersEnd) {
   LocalRun run(2);
@@ -144,7 +160,7 @@ TEST(Launcher, AStepOfOneWorkerKillsAnotherAndItsJournalIsKept) {
   const RunOutcome outcome = run.run([](World& world) {
     auto endpoint = world.net.open(world.self.name).or_throw();
     if (world.self.rank == 1) {
-      world.events.journal({.step = 2, .digest = 9});
+      world.events.journal({.step = 2, .digest = 9, .values = {}});
       endpoint->send(find(world, "w0"), Lane::data, text("ready")).or_throw();
     }
     std::string heard = hear(*endpoint, late(world)) + " ";

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "tests/scenarios/command.hpp"
 
@@ -39,6 +41,36 @@ TEST(Death, AnExceptionIsToldInEveryWorld) {
     EXPECT_EQ(ended.code, 1) << world;
     EXPECT_TRUE(ended.says("w1 failed with remote_exception")) << ended.out;
     EXPECT_TRUE(ended.says("no more coffee")) << ended.out;
+  }
+}
+
+// Each phase that the runtime or the workload enters is a place to die at, by its name. A trainer
+// enters forward and backward, a server the optimizer; the other trainer is told of either.
+TEST(Death, AWorkerDiesOnEnteringEachPhase) {
+  const std::vector<std::pair<std::string, std::string>> phases = {
+      {"forward", "2"}, {"backward", "2"}, {"optimizer", "0"}};
+  for (const auto& [phase, rank] : phases) {
+    for (const char* world : {"memory", "processes"}) {
+      const Ended ended = rehearse(
+          {"run", "scenarios/smoke/trainer-dies-in-backward.toml", "--world", world, "--set",
+           "fault.trainer-dies.when.phase=" + phase, "--set", "fault.trainer-dies.who.rank=" + rank,
+           "--set", "expect.outcome.names.rank=" + rank, "--json", "-"});
+      EXPECT_EQ(ended.code, 0) << phase << " in " << world << "\n" << ended.err;
+      EXPECT_EQ(ended.json()["faults"][0]["fired"], 1);
+    }
+  }
+}
+
+// What a task failed with reads the same wherever it ran.
+TEST(Death, AFailureHasTheSameWordsInEveryWorld) {
+  const Folder folder;
+  for (const char* world : {"sim", "memory", "processes"}) {
+    const Ended ended = odd({"run", folder.scenario("throws", 2), "--world", world});
+    EXPECT_TRUE(
+        ended.says("w1 failed with remote_exception on w1: task main: std::runtime_error: "
+                   "no more coffee"))
+        << world << "\n"
+        << ended.out;
   }
 }
 

@@ -45,8 +45,14 @@ INSTANTIATE_TEST_SUITE_P(
               fault("") + "[[fault]]\nid = \"g\"\nkind = \"pause\"\nwho = { rank = 1 }\nwhen = { "
                           "step = 1 }\n",
               ":13:8: kind \"pause\" is not supported yet"},
-        Wrong{"LaterBound", kGood + "[expect]\ngradients = { max_ulp = 4 }\n",
-              ":7:15: `expect.gradients.max_ulp` is not supported yet"},
+        Wrong{"TwoJobs", "format = 1\n[[job]]\nworkload = \"parameter_server\"\n",
+              ":2:1: `[[job]]`, several jobs on one cluster, is not supported yet"},
+        Wrong{"OptionsThatExcludeEachOther",
+              "format = 1\n[job]\nworkload = \"fan_out\"\noptions = { copies = 2 }\n",
+              ":4:1: `job.options`: relays = 3 is more than copies = 2"},
+        Wrong{"MoreWorkersUsedThanThere",
+              "format = 1\n[job]\nworkload = \"random_graph\"\noptions = { workers_used = 2 }\n",
+              ":3:1: workload \"random_graph\" with these options needs 2 workers"},
         Wrong{"UnknownKey", "format = 1\nsed = 3\n" + kGood.substr(11),
               ":2:1: unknown key in a scenario: \"sed\", did you mean \"seed\"?"},
         Wrong{"WrongType", "format = 1\nseed = \"x\"\n" + kGood.substr(11),
@@ -129,6 +135,22 @@ TEST(Report, AFolderThatIsNotThereIsNamed) {
       rehearse({"run", "scenarios/smoke/one-worker.toml", "--json", "/nowhere/report.json"});
   EXPECT_EQ(ended.code, 3);
   EXPECT_TRUE(ended.says("cannot write report /nowhere/report.json")) << ended.err;
+}
+
+TEST(Report, AFolderThatTakesNoFilesIsNamed) {
+  const Ended ended =
+      rehearse({"run", "scenarios/smoke/one-worker.toml", "--json", "/sys/report.json"});
+  EXPECT_EQ(ended.code, 3);
+  EXPECT_TRUE(ended.says("cannot write report /sys/report.json: ")) << ended.err;
+}
+
+// Logs and disks of processes live below TMPDIR.
+TEST(BadInput, ATemporaryDirectoryThatIsNoneIsNamed) {
+  const Ended ended = run({"/usr/bin/env", "TMPDIR=/nowhere", REHEARSE_PROGRAM, "run",
+                           "scenarios/smoke/one-worker.toml", "--world", "processes"});
+  EXPECT_EQ(ended.code, 3) << ended.out;
+  EXPECT_TRUE(ended.says("no directory for the run: TMPDIR, or /tmp, is no directory"))
+      << ended.out << ended.err;
 }
 
 TEST(Report, StandardOutputMayBeFullToo) {

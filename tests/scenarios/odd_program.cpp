@@ -1,5 +1,9 @@
 // Workloads that misbehave, each in one way, for the tests that look at what a user then sees.
 
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/ones.h>
+
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -8,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "rehearse/dist_autograd.hpp"
 #include "rehearse/program.hpp"
 #include "rehearse/rpc.hpp"
 #include "rehearse/worker.hpp"
@@ -79,6 +84,50 @@ void add_unpredictable(rehearse::Program& program) {
       .without_oracle();
 }
 
+// Counts, in a worker's own memory, what came before.
+struct Before {
+  std::int64_t calls = 0;
+  at::Tensor aside;
+};
+
+void add_wrong(rehearse::Program& program) {
+  // Called first and answered after the caller's next line; in the uncut run, before it.
+  const auto scaled = program.function("scaled", [](Worker& worker, at::Tensor x) {
+    const double off = worker.local<Before>().calls > 0 ? 3 * 0x1p-23 : 0;
+    return x * (1 + off);
+  });
+  program.workload("slightly_off", [scaled](Worker& worker) {
+    if (worker.rank() != 0) return;
+    worker.step(0);
+    rehearse::dist_autograd::Context context(worker);
+    const auto x = at::ones({3}).requires_grad_();
+    const auto later = worker.rpc().async(0, scaled, x);
+    worker.local<Before>().calls = 1;
+    context.backward(later.wait().sum());
+  });
+  const auto put = program.function("put", [](Worker& worker, at::Tensor x) {
+    worker.local<Before>().aside = x * 2;
+    return x.sum();
+  });
+  // It is called first, and waits for what only the second call brings.
+  const auto take = program.function("take", [](Worker& worker, at::Tensor x) {
+    auto& aside = worker.local<Before>().aside;
+    for (int i = 0; i < 1000 && !aside.defined(); ++i) {
+      worker.clock().sleep_until(worker.clock().now() + std::chrono::milliseconds(1));
+    }
+    return aside.defined() ? (x * aside).sum() : x.sum();
+  });
+  program.workload("passed_aside", [put, take](Worker& worker) {
+    if (worker.rank() != 0) return;
+    worker.step(0);
+    rehearse::dist_autograd::Context context(worker);
+    const auto x = at::ones({3}).requires_grad_();
+    const auto first = worker.rpc().async(1, take, x);
+    const auto second = worker.rpc().async(1, put, x);
+    context.backward(first.wait() + second.wait());
+  });
+}
+
 void add_deaths(rehearse::Program& program) {
   program.workload("aborts", [](Worker& worker) {
     if (worker.rank() != 1) return;
@@ -106,6 +155,7 @@ int main(int argc, char** argv) {
   add_hangs(program);
   add_endless(program);
   add_unpredictable(program);
+  add_wrong(program);
   add_deaths(program);
   return program.main(argc, argv);
 }

@@ -48,7 +48,7 @@ TEST(Verdict, AnotherWorkerIsNotTheExpectedOne) {
 }
 
 TEST(Verdict, TooLateIsAFailure) {
-  const Ended ended = in_memory(kTrainerDies, {"--set", "expect.outcome.within=59s"});
+  const Ended ended = in_memory(kTrainerDies, {"--set", "expect.outcome.within=1us"});
   EXPECT_EQ(ended.code, 1) << ended.out;
   EXPECT_TRUE(ended.says("after the first fault")) << ended.out;
 }
@@ -71,6 +71,51 @@ TEST(Verdict, ADelayThatHitsNoMessageIsNoProof) {
                       {"--set", "fault.late.when.probability=0"})
                 .code,
             6);
+}
+
+// It begins with step 0, and no message of that kind is ever sent.
+TEST(Verdict, ADelayOfWhatIsNeverSentIsNoProof) {
+  for (const char* world : {"memory", "processes"}) {
+    const Ended ended = rehearse({"run", "scenarios/smoke/delayed-messages.toml", "--world", world,
+                                  "--set", "fault.slow-link.message=verdict_ask"});
+    EXPECT_EQ(ended.code, 6) << world << "\n" << ended.out;
+    EXPECT_TRUE(ended.says("\"slow-link\" never fired")) << ended.out;
+  }
+}
+
+// The worker's gradients are three floats off the uncut run's: within a bound of four, beyond one
+// of two, and named by tensor and element.
+TEST(Verdict, ABoundOnGradientsIsHeldOrExceededInEveryWorld) {
+  const Folder folder;
+  const std::string file = folder.scenario("slightly_off", 2);
+  for (const char* world : {"sim", "memory", "processes"}) {
+    const auto with = [&](const char* closeness) {
+      return odd({"run", file, "--world", world, "--set",
+                  std::string("expect.gradients=") + closeness, "--json", "-"});
+    };
+    EXPECT_EQ(with("bitwise").code, 1) << world;
+    const Ended within = with("{ max_ulp = 4 }");
+    EXPECT_EQ(within.code, 0) << world << within.err;
+    EXPECT_EQ(within.json()["gradients"]["max_ulp"], 3) << within.out;
+    EXPECT_EQ(within.json()["gradients"]["tolerance"], "max_ulp 4");
+    const Ended beyond = with("{ max_ulp = 2 }");
+    EXPECT_EQ(beyond.code, 1) << world;
+    EXPECT_EQ(beyond.json()["gradients"]["first_difference"]["index"], 0) << beyond.out;
+    EXPECT_TRUE(beyond.says("3 ULP apart")) << beyond.err;
+    EXPECT_EQ(with("{ relative = 1e-6 }").code, 0) << world;
+    EXPECT_EQ(with("{ relative = 1e-7 }").code, 1) << world;
+  }
+}
+
+// A handler puts a tensor with history aside, and another takes it: no sequence of calls does that.
+TEST(Verdict, TensorsPassedOutsideCallsAreNotSequentialInEveryWorld) {
+  const Folder folder;
+  const std::string file = folder.scenario("passed_aside", 2);
+  for (const char* world : {"sim", "memory", "processes"}) {
+    const Ended ended = odd({"run", file, "--world", world});
+    EXPECT_EQ(ended.code, 1) << world;
+    EXPECT_TRUE(ended.says("not_sequential: data flowed against the order")) << ended.out;
+  }
 }
 
 // The first of 3, 124, 1, 4, 6, 7 among several files.

@@ -16,7 +16,7 @@ TEST_P(Conformance, MainsEndCancelsTheOtherTasks) {
     world.tasks.spawn("service", Duty::background, [&] {
       struct AtEnd {
         World& world;
-        ~AtEnd() { world.events.journal({.step = 7}); }
+        ~AtEnd() { world.events.journal({.step = 7, .values = {}}); }
       } at_end{world};
       world.tasks.park(kNever, {"requests", {}});
     });

@@ -81,8 +81,8 @@ TEST(RunRecord, FillsAnOutcome) {
   second.append(sent(0, 11), Time{});
   run.count("contexts_live", 2);
   run.count("contexts_live", -2);
-  run.journal({2, 0, 0, 0, 0, 0, 5});
-  run.journal({1, 0, 0, 0, 0, 0, 9});
+  run.journal({2, 0, 0, 0, 0, 0, 5, {}});
+  run.journal({1, 0, 0, 0, 0, 0, 9, {}});
   run.note("why");
   RunOutcome outcome;
   run.fill(outcome);
