@@ -75,7 +75,7 @@ struct JournalEntry {
   std::uint32_t leaf = 0;     ///< place in the canonical order of first use on the owner
   std::uint64_t digest = 0;   ///< of dtype, sizes and bits of the accumulated gradient
   /// An `Element`, then the numbers one after the other: only with `Limits::journal_values`.
-  Bytes values;
+  Bytes values{};
   auto operator<=>(const JournalEntry&) const = default;
 };
 
