@@ -131,17 +131,17 @@ void CutAutograd::end_closing_if_told(ContextId context) {
   if (found == closing_.end() || !found->second.waiting_for.empty()) return;
   const Closing closing = std::move(found->second);
   closing_.erase(found);
-  if (closing.told_by) tell_closed(*closing.told_by, context);
+  if (closing.told_by) tell_freed(*closing.told_by, context);
   if (!closing.opened_here) return;
   --opened_;
   for (const TaskId task : std::exchange(waiting_to_open_, {})) world_.tasks.unpark(task);
 }
 
-void CutAutograd::tell_closed(WorkerId to, ContextId context) {
+void CutAutograd::tell_freed(WorkerId to, ContextId context) {
   std::set<ContextId>& contexts = to_tell_[to];
   contexts.insert(context);
   if (contexts.size() >= kToldAtOnce) {
-    post(to, Closed{{contexts.begin(), contexts.end()}});
+    post(to, Close{.freed = {contexts.begin(), contexts.end()}});
     to_tell_.erase(to);
   } else if (tell_at_ == kNever) {
     tell_at_ = world_.clock.now() + kToldAfter;
@@ -149,16 +149,17 @@ void CutAutograd::tell_closed(WorkerId to, ContextId context) {
   }
 }
 
-void CutAutograd::tell_all_closed() {
+void CutAutograd::tell_all_freed() {
   tell_at_ = kNever;
   for (const auto& [to, contexts] : std::exchange(to_tell_, {})) {
-    post(to, Closed{{contexts.begin(), contexts.end()}});
+    post(to, Close{.freed = {contexts.begin(), contexts.end()}});
   }
 }
 
 void CutAutograd::on_close(const Address& from, const Message& message) {
   const auto close = decode<Close>(message.header);
   if (!close.ok()) return;
+  if (!close.value().freed.empty()) return on_freed(from.worker, close.value().freed);
   const ContextId context = close.value().context;
   if (Share* share = find(context)) {
     share->children.erase(from.worker);
@@ -166,19 +167,17 @@ void CutAutograd::on_close(const Address& from, const Message& message) {
     share->watermark = close.value().watermark;
     perform(*share, share->core.receive(from.worker, close.value(), world_.clock.now()));
   } else {
-    tell_closed(from.worker, context);
+    tell_freed(from.worker, context);
   }
   closed_.add(context);
   closed_.add_below(context, close.value().watermark);
 }
 
-void CutAutograd::on_closed(const Address& from, const Message& message) {
-  const auto closed = decode<Closed>(message.header);
-  if (!closed.ok()) return;
-  for (const ContextId context : closed.value().contexts) {
+void CutAutograd::on_freed(WorkerId by, const std::vector<ContextId>& contexts) {
+  for (const ContextId context : contexts) {
     const auto found = closing_.find(context);
     if (found == closing_.end()) continue;
-    found->second.waiting_for.erase(from.worker);
+    found->second.waiting_for.erase(by);
     end_closing_if_told(context);
   }
 }

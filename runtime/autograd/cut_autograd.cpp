@@ -28,7 +28,6 @@ void CutAutograd::attach(rpc::Agent& agent) {
            [this](const Address& from, const Message& m) { on_answer(from, m); });
   agent.on(MessageKind::close,
            [this](const Address& from, const Message& m) { on_close(from, m); });
-  agent.on(Closed::kKind, [this](const Address& from, const Message& m) { on_closed(from, m); });
   agent.on(MessageKind::open_ask,
            [this](const Address& from, const Message& m) { on_open_ask(from, m); });
   agent.on(MessageKind::open_answer,

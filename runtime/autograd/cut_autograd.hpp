@@ -67,11 +67,11 @@ class CutAutograd final : public Autograd {
   void wait_for_a_place();
   std::uint32_t lowest_open() const;
   void end_closing_if_told(ContextId context);
-  void tell_closed(WorkerId to, ContextId context);
-  void tell_all_closed();
+  void tell_freed(WorkerId to, ContextId context);
+  void tell_all_freed();
   void forget_closing(WorkerId lost);
   void on_close(const Address& from, const Message& message);
-  void on_closed(const Address& from, const Message& message);
+  void on_freed(WorkerId by, const std::vector<ContextId>& contexts);
   void on_open_ask(const Address& from, const Message& message);
   void on_open_answer(const Address& from, const Message& message);
 
@@ -135,7 +135,7 @@ class CutAutograd final : public Autograd {
   int opened_ = 0;  ///< contexts opened here and not yet freed by all that took part
   std::vector<TaskId> waiting_to_open_;
   std::map<ContextId, Closing> closing_;
-  std::map<WorkerId, std::set<ContextId>> to_tell_;  ///< freed, and `closed` not yet sent
+  std::map<WorkerId, std::set<ContextId>> to_tell_;  ///< freed, and not yet said
   Time tell_at_ = kNever;
   PassStatistics dropped_;
   std::deque<Work> work_;

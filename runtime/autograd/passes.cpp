@@ -205,7 +205,7 @@ void CutAutograd::wait_for_work() {
   const Wake wake = world_.tasks.park(executing_task_until_, {"gradients", {}});
   executing_task_until_ = kNever;
   if (wake != Wake::timed_out) return;
-  if (tell_at_ <= world_.clock.now()) tell_all_closed();
+  if (tell_at_ <= world_.clock.now()) tell_all_freed();
   expire_passes();
 }
 

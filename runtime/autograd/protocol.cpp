@@ -166,8 +166,7 @@ void fields(auto& wire, Commit& m) { wire(m.pass); }
 void fields(auto& wire, Abort& m) { wire(m.pass); }
 void fields(auto& wire, VerdictAsk& m) { wire(m.pass, m.participant, m.lost); }
 void fields(auto& wire, VerdictAnswer& m) { wire(m.pass, m.verdict, m.lost); }
-void fields(auto& wire, Close& m) { wire(m.context, m.code, m.message, m.watermark); }
-void fields(auto& wire, Closed& m) { wire(m.contexts); }
+void fields(auto& wire, Close& m) { wire(m.context, m.code, m.message, m.watermark, m.freed); }
 void fields(auto& wire, OpenAsk& m) { wire(m.generation); }
 void fields(auto& wire, OpenAnswer& m) { wire(m.generation, m.watermark, m.open); }
 void fields(auto& wire, Crossing& m) { wire(m); }
@@ -226,7 +225,6 @@ REHEARSE_MESSAGE(Abort);
 REHEARSE_MESSAGE(VerdictAsk);
 REHEARSE_MESSAGE(VerdictAnswer);
 REHEARSE_MESSAGE(Close);
-REHEARSE_MESSAGE(Closed);
 REHEARSE_MESSAGE(OpenAsk);
 REHEARSE_MESSAGE(OpenAnswer);
 REHEARSE_MESSAGE(Crossing);

@@ -172,23 +172,17 @@ struct VerdictAnswer {
   bool operator==(const VerdictAnswer&) const = default;
 };
 
-/// The context is closed. `ok`: its creator is done with it. Else why it cannot go on.
+/// The context is closed. `ok`: its creator is done with it. Else why it cannot go on. Or the
+/// answer: `freed` has contexts of whose end the receiver had told the sender.
 struct Close {
   ContextId context = 0;
   Code code = Code::ok;
   std::string message;
-  std::uint32_t watermark = 0;  ///< all contexts of this creator with a lower counter are closed
+  std::uint32_t watermark = 0;     ///< all contexts of this creator with a lower counter are closed
+  std::vector<ContextId> freed{};  ///< at the sender, and at all that it told in turn; sorted
   static constexpr MessageKind kKind = MessageKind::close;
 
   bool operator==(const Close&) const = default;
-};
-/// Whom the receiver had told of the end of these contexts (sorted) has freed them, and so have all
-/// that it told in turn.
-struct Closed {
-  std::vector<ContextId> contexts;
-  static constexpr MessageKind kKind = MessageKind::hello;
-
-  bool operator==(const Closed&) const = default;
 };
 /// Asks a creator which of its contexts of one generation are still open.
 struct OpenAsk {

@@ -67,8 +67,8 @@ class Draw {
     return options;
   }
   Grad grad() { return {pass(), pair(), flip() ? bytes_of(text()) : Bytes(), bytes_of(text())}; }
-  Closed closed() {
-    return {sorted([this] { return context(); })};
+  std::vector<ContextId> contexts() {
+    return sorted([this] { return context(); });
   }
 
   Random random_;
@@ -123,8 +123,7 @@ RC_GTEST_PROP(Protocol, messages_come_back_as_they_were, (std::uint64_t seed)) {
   expect_back_any(Abort{draw.pass()});
   expect_back_any(VerdictAsk{draw.pass(), draw.flip(), draw.workers()});
   expect_back_any(VerdictAnswer{draw.pass(), draw.verdict(), draw.workers()});
-  expect_back(draw.closed());
-  expect_back_any(Close{draw.context(), Code::pass_failed, draw.text(), 7});
+  expect_back_any(Close{draw.context(), Code::pass_failed, draw.text(), 7, draw.contexts()});
   expect_back(OpenAsk{draw.worker()});
   expect_back(OpenAnswer{draw.worker(), 77, {3, 5, 9}});
   expect_back(Crossing{draw.pair(), draw.items()});
