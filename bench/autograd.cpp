@@ -2,7 +2,7 @@
 // with a tiny operation, and ten calls nested back and forth. Prints medians of the whole and its
 // parts.
 //
-//   bench_autograd [--rounds 7] [--json FILE]
+//   bench_autograd [--rounds 7] [--steps 300] [--json FILE]
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
@@ -23,7 +23,6 @@ namespace {
 using at::Tensor;
 
 constexpr std::int64_t kHops = 10;
-constexpr int kSteps = 300;
 constexpr double kFactor = 1.01;
 
 struct Times {
@@ -32,7 +31,7 @@ struct Times {
 
 class Bench {
  public:
-  explicit Bench(int rounds) : rounds_(rounds), scale_("scale"), hop_("hop") {
+  Bench(int rounds, int steps) : rounds_(rounds), steps_(steps), scale_("scale"), hop_("hop") {
     program_.function(scale_.name(), [](Tensor x) { return x * kFactor; });
     program_.function(hop_.name(), [this](Worker& worker, Tensor x, std::int64_t hops) {
       const Tensor y = x * kFactor;
@@ -74,7 +73,7 @@ class Bench {
   Times steps(Worker& worker, const Forward& forward) {
     const Tensor leaf = at::rand({3, 3}).set_requires_grad(true);
     Times times;
-    for (int i = 0; i < kSteps; ++i) {
+    for (int i = 0; i < steps_; ++i) {
       const auto start = SteadyClock::now();
       dist_autograd::Context context(worker);
       const Tensor loss = forward(leaf);
@@ -91,7 +90,7 @@ class Bench {
     return times;
   }
 
-  int rounds_;
+  int rounds_, steps_;
   Program program_{"bench_autograd"};
   Function<Tensor(Tensor)> scale_;
   Function<Tensor(Tensor, std::int64_t)> hop_;
@@ -102,10 +101,11 @@ class Bench {
 
 int main(int argc, char** argv) {
   CLI::App app{"Distributed autograd between two processes over TCP"};
-  int rounds = 7;
+  int rounds = 7, steps = 300;
   std::string json;
   app.add_option("--rounds", rounds);
+  app.add_option("--steps", steps, "steps in a round");
   app.add_option("--json", json);
   CLI11_PARSE(app, argc, argv);
-  return rehearse::bench::publish(rehearse::bench::Bench(rounds).run(), json);
+  return rehearse::bench::publish(rehearse::bench::Bench(rounds, steps).run(), json);
 }

@@ -7,11 +7,22 @@
 
 namespace rehearse::autograd {
 
+void refuse_second_context(const rpc::Place& here, const WorkerSpec& self) {
+  if (here.context == 0) return;
+  throw Error({Code::bad_argument,
+               fmt::format("this task has a context already: {:#x}; close it first", here.context),
+               self.name, here.context});
+}
+
+ContextId context_of(const WorkerSpec& self, std::uint32_t counter) {
+  return make_context(static_cast<WorkerId>(self.rank),
+                      static_cast<std::uint16_t>(self.address.generation), counter);
+}
+
 void check_roots(const std::vector<at::Tensor>& roots, const BackwardOptions& options) {
   const auto refuse = [](const std::string& why) {
     throw Error(Code::bad_argument, "backward: " + why);
   };
-  if (options.create_graph) refuse("create_graph is not supported yet");
   if (roots.empty()) refuse("no roots were given; expected at least one tensor");
   const auto& outputs = options.grad_outputs;
   if (!outputs.empty() && outputs.size() != roots.size()) {

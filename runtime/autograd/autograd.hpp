@@ -9,6 +9,7 @@
 #include "runtime/autograd/ids.hpp"
 #include "runtime/rpc/crossing.hpp"
 #include "runtime/world/event.hpp"
+#include "runtime/world/world.hpp"
 
 namespace rehearse::dist_autograd {
 
@@ -16,10 +17,11 @@ using rehearse::ContextId;
 
 /// How a backward pass is run.
 struct BackwardOptions {
-  bool retain_graph = false;  ///< keep saved tensors, so that the graph can be run again
-  bool create_graph = false;  ///< not supported yet
-  bool rerunnable = true;     ///< saved tensors are kept until the pass is decided; false: less
-                              ///< memory, but a failed pass closes the context
+  bool retain_graph = false;    ///< keep saved tensors, so that the graph can be run again
+  bool create_graph = false;    ///< gradients have a history of their own, across workers too
+  bool rerunnable = true;       ///< saved tensors are kept until the pass is decided; false: less
+                                ///< memory, but a failed pass closes the context
+  bool detect_anomaly = false;  ///< a node that gives NaN fails the pass, on any worker
   std::vector<at::Tensor> grad_outputs{};  ///< one per root, of its shape; empty: ones, for scalars
   std::vector<at::Tensor> inputs{};        ///< only these leaves (of this worker), if not empty
   Duration deadline{};                     ///< from now; zero: `Limits::backward`
@@ -58,7 +60,14 @@ class Autograd : public rpc::Crossing {
   virtual bool knows(ContextId context) const = 0;
   virtual std::size_t live_contexts() const = 0;
   virtual std::size_t live_passes() const = 0;
+  /// Whom this worker has sent something to in the context, sorted; not who had called it before.
+  virtual std::vector<WorkerId> called(ContextId context) const = 0;
 };
+
+/// A task has one context at most. Throws Error{bad_argument} if there is one already at `here`.
+void refuse_second_context(const rpc::Place& here, const WorkerSpec& self);
+/// The id of a context that `self` opens.
+ContextId context_of(const WorkerSpec& self, std::uint32_t counter);
 
 /// Throws Error{bad_argument} with what is wrong with the roots of a pass, if anything.
 void check_roots(const std::vector<at::Tensor>& roots, const BackwardOptions& options);

@@ -20,8 +20,10 @@ void CutAutograd::backward(ContextId context, const std::vector<at::Tensor>& roo
                            const BackwardOptions& options) {
   Share& share = require(context);
   check_roots(roots, options);
-  const std::vector<PairId> reached = share.reached(roots);
+  const LiveSet* remembered = share.remembered(roots);
+  const std::vector<PairId> reached = remembered ? std::vector<PairId>() : share.reached(roots);
   const Time deadline = deadline_of(world_, options);
+  const PassOptions pass_options = options_of(options);
   world_.events.phase("backward");
   const PassId pass = share.core.new_pass();
   Caller& self = share.callers[pass];
@@ -30,12 +32,11 @@ void CutAutograd::backward(ContextId context, const std::vector<at::Tensor>& roo
   self.options = &options;
   try {
     wait_for_turn(share, pass, deadline);
-    const LiveSet live = find_live(context, pass, reached, deadline);
+    remembered = require(context).remembered(roots);
+    const LiveSet live = remembered ? *remembered : find_live(context, pass, reached, deadline);
     Share& still = require(context);
-    perform(still,
-            still.core.begin(pass, live.sends,
-                             {options.retain_graph, options.create_graph, options.rerunnable},
-                             world_.clock.now(), deadline));
+    if (pass_options.keeps_graph() && !remembered) still.remember(roots, live);
+    perform(still, still.core.begin(pass, live.sends, pass_options, world_.clock.now(), deadline));
     wait_until_finished(context, pass);
   } catch (...) {
     if (Share* left = find(context)) {
@@ -44,6 +45,18 @@ void CutAutograd::backward(ContextId context, const std::vector<at::Tensor>& roo
     }
     throw;
   }
+}
+
+PassOptions CutAutograd::options_of(const BackwardOptions& options) {
+  PassOptions result{.retain_graph = options.retain_graph,
+                     .create_graph = options.create_graph,
+                     .rerunnable = options.rerunnable,
+                     .detect_anomaly = options.detect_anomaly,
+                     .path = {}};
+  if (!options.create_graph) return result;
+  // What the pass records comes after what the caller has done so far.
+  if (const auto path = places_.issue().path) result.path.parts = *path;
+  return result;
 }
 
 // The share may be freed while this task waits: look it up again after every wait.

@@ -46,8 +46,14 @@ class RecvNode final : public torch::autograd::Node {
 /// One message of an uncut run: the identity.
 class CutNode final : public torch::autograd::Node {
  public:
+  explicit CutNode(Route route) : route_(route) {}
+
+  Route route() const { return route_; }
   std::string name() const override { return "CutNode"; }
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;
+
+ private:
+  Route route_;
 };
 
 }  // namespace rehearse::autograd

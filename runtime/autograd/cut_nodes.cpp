@@ -47,16 +47,17 @@ void cut_receive(std::span<at::Tensor> tensors, const std::vector<bool>& require
   }
 }
 
-void cut_identity(std::span<const at::Tensor> tensors, std::span<at::Tensor> crossed) {
-  const auto node = node_behind<CutNode>(tensors);
+void cut_identity(std::span<const at::Tensor> tensors, std::span<at::Tensor> crossed, Route route) {
+  const auto node = node_behind<CutNode>(tensors, route);
   if (!node) return;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (needs_gradient(tensors[i])) torch::autograd::create_gradient_edge(crossed[i], node);
   }
 }
 
-std::vector<at::Tensor> cut_identity(std::span<const at::Tensor> tensors, Handover handover) {
-  const auto node = node_behind<CutNode>(tensors);
+std::vector<at::Tensor> cut_identity(std::span<const at::Tensor> tensors, Handover handover,
+                                     Route route) {
+  const auto node = node_behind<CutNode>(tensors, route);
   std::vector<at::Tensor> crossed;
   crossed.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) {
@@ -67,7 +68,10 @@ std::vector<at::Tensor> cut_identity(std::span<const at::Tensor> tensors, Handov
   return crossed;
 }
 
-bool is_cut(const torch::autograd::Node& node) { return typeid(node) == typeid(CutNode); }
+std::optional<Route> route_of(const torch::autograd::Node& node) {
+  if (typeid(node) != typeid(CutNode)) return std::nullopt;
+  return static_cast<const CutNode&>(node).route();
+}
 
 PairId pair_of(const SendNode& node) { return node.pair(); }
 
@@ -90,7 +94,9 @@ variable_list RecvNode::apply(variable_list&& gradients) {
 
 variable_list CutNode::apply(variable_list&& gradients) {
   // A pass that records its graph sends a message here, so the uncut run needs a node again.
-  return at::GradMode::is_enabled() ? cut_identity(gradients) : std::move(gradients);
+  return at::GradMode::is_enabled()
+             ? cut_identity(gradients, Handover::alias, {route_.to, route_.from})
+             : std::move(gradients);
 }
 
 }  // namespace rehearse::autograd

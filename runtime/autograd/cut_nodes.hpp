@@ -50,16 +50,22 @@ void cut_receive(std::span<at::Tensor> tensors, const std::vector<bool>& require
 /// (writing to an argument is then found by torch), or as a copy.
 enum class Handover { alias, clone };
 
+/// Of one message of an uncut run.
+struct Route {
+  WorkerId from = 0;
+  WorkerId to = 0;
+};
+
 /// What one message does to the tensors in it, in a run where nothing is cut: they come out equal,
 /// behind one identity node for the whole message.
 std::vector<at::Tensor> cut_identity(std::span<const at::Tensor> tensors,
-                                     Handover handover = Handover::alias);
+                                     Handover handover = Handover::alias, Route route = {});
 
 /// The same for `crossed`: the values of `tensors`, without history, as they come out of a message.
-void cut_identity(std::span<const at::Tensor> tensors, std::span<at::Tensor> crossed);
+void cut_identity(std::span<const at::Tensor> tensors, std::span<at::Tensor> crossed, Route route);
 
-/// Whether `node` is the identity node of a message.
-bool is_cut(const torch::autograd::Node& node);
+/// The way of its message, if `node` is the identity node of one.
+std::optional<Route> route_of(const torch::autograd::Node& node);
 
 PairId pair_of(const SendNode& node);
 std::shared_ptr<torch::autograd::Node> as_node(std::shared_ptr<SendNode> node);

@@ -2,136 +2,24 @@
 
 #include <ATen/SequenceNumber.h>
 #include <fmt/format.h>
-#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include <algorithm>
 #include <functional>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
-#include "runtime/autograd/cut_node_types.hpp"
-#include "runtime/autograd/graph_plan.hpp"
+#include "runtime/autograd/executor_state.hpp"
 #include "runtime/base/check.hpp"
 
 namespace rehearse::autograd {
 namespace {
 
 using torch::autograd::AccumulateGrad;
-using torch::autograd::InputBuffer;
 using torch::autograd::Node;
 using torch::autograd::variable_list;
 
-Failure bad_argument(std::string message) {
-  return {Code::bad_argument, std::move(message), {}, 0};
-}
-
-// Which step of the pass computes: the node with this rank itself (part 0), or the addition of its
-// k-th output to what others contributed (part 1+k). Roots come before all nodes, as place 0.
-struct Origin {
-  std::uint32_t place = 0;
-  std::uint32_t part = 0;
-};
-
-// A contribution that came before its turn.
-struct Held {
-  at::Tensor gradient;
-  Origin origin;
-  bool here = false;
-};
-
 }  // namespace
-
-struct Executor::State {
-  GraphPlan plan;
-  ExecutorOptions options;
-  RootEdges roots;  // with the sends, what keeps the graph alive
-  std::vector<std::shared_ptr<SendNode>> sends;
-  std::unordered_map<PairId, std::uint32_t> send_index;  // pair -> planned node
-  std::unordered_map<PairId, std::vector<at::Tensor>> fed;
-
-  std::vector<std::uint32_t> waiting_for;  // by node
-  std::vector<at::Tensor> sums;            // by slot
-  std::vector<std::uint32_t> folded;       // by slot: contributions added so far
-  std::vector<Held> held;                  // by contribution; empty without send nodes
-  std::vector<std::uint32_t> ready;        // a heap of ranks, lowest first
-  std::uint32_t remaining = 0;
-  std::uint32_t running = NodeIndex::kNone;
-
-  GradientMap staged;
-  std::vector<OutgoingGradients> outbox;
-  variable_list inputs;  // of the running node; here to keep its memory
-  InputBuffer adder{0};  // lends torch's addition, see `fold`
-
-  bool records() const { return options.create_graph && options.segments && options.path; }
-  bool releases_early() const {
-    return !options.rerunnable && !options.retain_graph && !options.create_graph;
-  }
-
-  Status build_plan();
-  Status check_contexts() const;
-  void prepare_buffers();
-  void seed();
-  void make_ready(std::uint32_t node);
-  void run(std::uint32_t index);
-  void take_inputs(const PlannedNode& planned);
-  void capture(const PlannedNode& planned);
-  variable_list call(const PlannedNode& planned);
-  variable_list apply(const PlannedNode& planned, variable_list&& gradients);
-  void send_on(const PlannedNode& planned, variable_list& outputs);
-  void deposit(const PlannedEdge& edge, at::Tensor&& gradient, Origin origin);
-  void fold(const PlannedEdge& edge, at::Tensor&& gradient, Origin origin);
-  void fold_held(const PlannedEdge& edge);
-  void add(const PlannedEdge& edge, at::Tensor&& gradient);
-  void record(std::uint64_t since, Origin origin);
-  void clear();
-};
-
-Status Executor::State::build_plan() {
-  std::vector<Node*> nodes;
-  for (const auto& send : sends) nodes.push_back(send.get());
-  std::vector<std::shared_ptr<Node>> wanted;
-  std::vector<Node*> wanted_nodes;
-  for (const at::Tensor& leaf : options.inputs) {
-    if (!leaf.defined() || !leaf.is_leaf() || !leaf.requires_grad()) {
-      return bad_argument("`inputs` takes leaves that require grad");
-    }
-    wanted.push_back(torch::autograd::impl::grad_accumulator(leaf));
-    wanted_nodes.push_back(wanted.back().get());
-  }
-  const bool by_path = options.segments && options.order != Order::sequence_only;
-  if (options.segments) options.segments->freeze();
-  plan.build(roots.edges, nodes, {by_path ? options.segments : nullptr, wanted_nodes});
-  for (const auto& send : sends) send_index.emplace(send->pair(), plan.find(send.get()));
-  REHEARSE_CHECK(send_index.size() == sends.size(), "a pass was given a pair twice");
-  return check_contexts();
-}
-
-Status Executor::State::check_contexts() const {
-  for (const PlannedNode& planned : plan.nodes) {
-    if (planned.kind != NodeKind::receive) continue;
-    if (static_cast<RecvNode*>(planned.node)->received().context != options.context) {
-      return bad_argument(planned.node->name() +
-                          ": the graph reaches a tensor that was received in another context");
-    }
-  }
-  return {};
-}
-
-void Executor::State::prepare_buffers() {
-  waiting_for.resize(plan.nodes.size());
-  std::uint32_t widest = 0;
-  for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
-    waiting_for[i] = plan.nodes[i].waits_for;
-    widest = std::max(widest, plan.nodes[i].slots);
-  }
-  sums.resize(plan.slots.size());
-  folded.assign(plan.slots.size(), 0);
-  if (!sends.empty()) held.resize(plan.contributions);
-  if (adder.buffer.size() < widest) adder = InputBuffer(widest);
-  remaining = plan.needed;
-}
 
 // Duplicated roots are added here, so the pass's grad mode is on.
 void Executor::State::seed() {
@@ -202,6 +90,7 @@ variable_list Executor::State::call(const PlannedNode& planned) {
   torch::autograd::validate_outputs(node.next_edges(), outputs, [](const std::string& message) {
     return "returned an invalid gradient at " + message;
   });
+  if (options.detect_anomaly) check_for_nan(outputs);
   for (const auto& hook : node.post_hooks()) outputs = (*hook)(outputs, inputs);
   if (releases_early()) node.release_variables();
   return outputs;
@@ -284,9 +173,16 @@ void Executor::State::record(std::uint64_t since, Origin origin) {
 }
 
 void Executor::State::clear() {
+  clear_run();
   roots = {};
   sends.clear();
   send_index.clear();
+  planned = false;
+}
+
+// Keeps the plan and the graph it is of.
+void Executor::State::clear_run() {
+  roots.gradients.clear();
   fed.clear();
   sums.clear();
   held.clear();
@@ -307,13 +203,16 @@ Executor& Executor::operator=(Executor&&) noexcept = default;
 Status Executor::plan(std::span<const Root> roots, std::span<const std::shared_ptr<SendNode>> sends,
                       ExecutorOptions options) {
   State& state = *state_;
-  state.clear();
+  Result<RootEdges> edges = root_edges(roots);
+  const bool again = edges.ok() && state.is_planned_for(edges.value(), sends, options);
+  again ? state.clear_run() : state.clear();
+  if (!edges.ok()) return edges.failure();
   state.options = std::move(options);
   state.sends.assign(sends.begin(), sends.end());
-  Result<RootEdges> edges = root_edges(roots);
-  if (!edges.ok()) return edges.failure();
   state.roots = std::move(edges).value();
-  if (Status built = state.build_plan(); !built.ok()) return built;
+  if (!again) {
+    if (Status built = state.build_plan(); !built.ok()) return built;
+  }
   state.prepare_buffers();
   state.seed();
   return {};

@@ -33,6 +33,7 @@ struct ExecutorOptions {
   /// Keep saved tensors until `release`, so that a failed pass can be run again. Otherwise each
   /// node's go when it has run, as in torch: less memory, and a failure is final.
   bool rerunnable = true;
+  bool detect_anomaly = false;  ///< a node that gives NaN is a failure
   /// Of this worker and context. Null: the program never waited or called while it recorded.
   Segments* segments = nullptr;
   /// The path of the pass, as if it were a call: with `create_graph` and `segments`, nodes that it
@@ -54,7 +55,8 @@ struct ExecutorOptions {
 /// std::exception becomes a failure; what is none (a cancelled task) passes through. After either,
 /// only `drop`, `plan` and destruction are allowed, and the graph can be run again if `rerunnable`.
 ///
-/// An executor may be used for one pass after another; it keeps its memory.
+/// An executor may be used for one pass after another; it keeps its memory, and its plan where the
+/// same roots, sends and inputs are given again.
 class Executor {
  public:
   Executor();

@@ -95,13 +95,19 @@ GradientMap::Entry& GradientMap::entry(const at::Tensor& leaf, FirstUse use) {
 
 void GradientMap::accumulate(const at::Tensor& leaf, const at::Tensor& gradient,
                              std::size_t expected_references, FirstUse use) {
-  add_to(entry(leaf, use).gradient, leaf, gradient, expected_references);
+  at::Tensor& sum = entry(leaf, use).gradient;
+  // As `torch::autograd::grad` gives it: a copy would be a node of its own in the next order.
+  if (!sum.defined() && at::GradMode::is_enabled()) {
+    sum = gradient;
+    return;
+  }
+  add_to(sum, leaf, gradient, expected_references);
 }
 
 GradientMap GradientMap::merged(GradientMap staged, const Segments* segments) const {
   if (empty()) return staged;
   GradientMap result = *this;
-  for (Entry& added : staged.entries_) {
+  for (Entry& added : staged.in_order(segments)) {
     Entry& entry = result.entry(added.leaf, added.first_use);
     if (key(added.first_use, segments) < key(entry.first_use, segments)) {
       entry.first_use = added.first_use;

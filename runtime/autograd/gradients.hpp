@@ -32,13 +32,13 @@ class GradientMap {
 
   /// Adds `gradient`, which is defined, to the leaf's. Its buffer is taken over if at most
   /// `expected_references` references to it exist. May add in place to what the map holds.
-  /// In grad mode the sum has a history.
+  /// In grad mode the sum has a history, and a first gradient is kept as it is.
   void accumulate(const at::Tensor& leaf, const at::Tensor& gradient,
                   std::size_t expected_references, FirstUse use);
 
   /// This map plus `staged`, computed without changing a tensor of this map: to commit is to move
-  /// the result here, and cannot fail. In grad mode sums have a history. `segments` decides which
-  /// use is first; without it the node made first is.
+  /// the result here, and cannot fail. In grad mode sums have a history, recorded in canonical
+  /// order. `segments` decides which use is first; without it the node made first is.
   GradientMap merged(GradientMap staged, const Segments* segments) const;
 
   /// The leaf's gradient; undefined if there is none.

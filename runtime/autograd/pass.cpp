@@ -104,7 +104,7 @@ void PassCore::on(WorkerId from, const Start& start, Time now, Actions& out) {
     refuse(start.pass, Verdict::none);
   } else {
     passes_.emplace(start.pass, participate(start, now));
-    for (const WorkerId worker : lost_) lose(start.pass, worker, out);
+    for (const auto& [worker, why] : lost_) lose(start.pass, worker, out);
     start_next(out);
   }
 }

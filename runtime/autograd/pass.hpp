@@ -20,7 +20,7 @@
 namespace rehearse::autograd {
 
 /// Gradients on their way, whatever the driver keeps them in. Dropping it frees them.
-using GradHandle = std::shared_ptr<const void>;
+using GradHandle = std::shared_ptr<void>;
 
 /// What a core wants done, in this order. Control lane.
 struct Send {
@@ -80,6 +80,16 @@ struct PassStatistics {
   std::uint64_t late = 0;           ///< about a pass that is over
   std::uint64_t fenced = 0;         ///< from a lost worker, or about a pass of a lost initiator
   std::uint64_t stray = 0;          ///< not to be expected in this state
+
+  PassStatistics& operator+=(const PassStatistics& more) {
+    duplicates += more.duplicates;
+    unknown_pairs += more.unknown_pairs;
+    late += more.late;
+    fenced += more.fenced;
+    stray += more.stray;
+    return *this;
+  }
+  std::uint64_t total() const { return duplicates + unknown_pairs + late + fenced + stray; }
 };
 
 /// All backward passes of one context at one worker: as initiator, as participant, and, at the
@@ -127,7 +137,8 @@ class PassCore {
 
   Actions receive(WorkerId from, const PassMessage& message, Time now);
   Actions receive_gradients(WorkerId from, PassId pass, PairId pair, GradHandle gradients);
-  Actions peer_lost(WorkerId peer);
+  /// `why` is for people.
+  Actions peer_lost(WorkerId peer, const std::string& why = {});
 
   /// Passes whose deadline is not after `now` fail.
   Actions expire(Time now);
@@ -211,6 +222,7 @@ class PassCore {
   void give_up(const Failure& failure, Actions& out);
   void shut(const Failure& failure, Actions& out);
   Failure lost_in_backward(WorkerId peer) const;
+  Failure loss_of(WorkerId peer, const std::string& what) const;
   Failure spoilt() const;
   Failure failure_of(Code code, std::string message, std::string worker = {}) const;
   Failure timed_out(const Pass& pass) const;
@@ -242,7 +254,7 @@ class PassCore {
   std::optional<Failure> closed_;  ///< why
   std::map<PassId, Pass> passes_;
   std::map<PassId, Early> early_;
-  std::set<WorkerId> lost_;
+  std::map<WorkerId, std::string> lost_;  ///< and why, for people
   VerdictLog verdicts_;
   TurnQueue turns_;              ///< at the creator
   std::set<PassId> asked_;       ///< own passes, not begun

@@ -15,7 +15,7 @@ void PassCore::ask_verdict(Pass& pass, Actions& out) {
   pass.asked = {pass.participants.begin(), pass.participants.end()};
   pass.asked.insert(creator_of(context_));
   pass.asked.erase(self_);
-  for (const WorkerId worker : lost_) pass.asked.erase(worker);
+  for (const auto& [worker, why] : lost_) pass.asked.erase(worker);
   const std::vector<WorkerId> lost = lost_of(pass);
   for (const WorkerId worker : pass.asked) {
     const bool participant =
@@ -27,7 +27,7 @@ void PassCore::ask_verdict(Pass& pass, Actions& out) {
 
 std::vector<WorkerId> PassCore::lost_of(const Pass& pass) const {
   std::vector<WorkerId> lost;
-  for (const WorkerId worker : lost_) {
+  for (const auto& [worker, why] : lost_) {
     if (worker == pass.id.initiator ||
         std::binary_search(pass.participants.begin(), pass.participants.end(), worker)) {
       lost.push_back(worker);

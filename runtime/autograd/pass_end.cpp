@@ -80,12 +80,11 @@ Actions PassCore::threw(PassId id, std::string_view node, Failure failure) {
   return out;
 }
 
-Actions PassCore::peer_lost(WorkerId peer) {
+Actions PassCore::peer_lost(WorkerId peer, const std::string& why) {
   Actions out;
-  if (!lost_.insert(peer).second || closed_) return out;
+  if (!lost_.emplace(peer, why).second || closed_) return out;
   if (peer == creator_of(context_)) {
-    shut(failure_of(Code::peer_lost, "the creator of the context was lost", worker_name(peer)),
-         out);
+    shut(loss_of(peer, "the creator of the context was lost"), out);
     return out;
   }
   turns_.forget(peer);
@@ -156,7 +155,7 @@ void PassCore::on(WorkerId from, const Close& message, Actions& out) {
 void PassCore::give_up(const Failure& failure, Actions& out) {
   if (closed_) return;
   if (!creator()) {
-    send(creator_of(context_), Close{context_, failure.code, failure.message}, out);
+    send(creator_of(context_), Close{context_, failure.code, failure.message, 0}, out);
   }
   shut(failure, out);
 }
@@ -173,7 +172,7 @@ void PassCore::shut(const Failure& failure, Actions& out) {
     if (mine(id)) out.push_back(Finished{id, failure});
   }
   for (const PassId& id : asked_) out.push_back(Finished{id, failure});
-  const Close close{context_, failure.code, failure.message};
+  const Close close{context_, failure.code, failure.message, 0};
   for (const PassId& id : turns_.all()) {
     if (!mine(id)) send(id.initiator, close, out);
   }
@@ -187,7 +186,7 @@ void PassCore::shut(const Failure& failure, Actions& out) {
 
 std::optional<Send> PassCore::answer_for_closed(WorkerId from, const PassMessage& message) {
   if (const auto* ask = std::get_if<TurnAsk>(&message)) {
-    return Send{from, Close{ask->pass.context, Code::context_closed, "the context was closed"}};
+    return Send{from, Close{ask->pass.context, Code::context_closed, "the context was closed", 0}};
   }
   if (const auto* start = std::get_if<Start>(&message)) {
     return Send{from, Fail{start->pass, Code::context_closed, "the context was closed", {}}};
@@ -199,7 +198,12 @@ std::optional<Send> PassCore::answer_for_closed(WorkerId from, const PassMessage
 }
 
 Failure PassCore::lost_in_backward(WorkerId peer) const {
-  return failure_of(Code::peer_lost, "a participant was lost during backward", worker_name(peer));
+  return loss_of(peer, "a participant was lost during backward");
+}
+
+Failure PassCore::loss_of(WorkerId peer, const std::string& what) const {
+  const std::string& why = lost_.at(peer);
+  return failure_of(Code::peer_lost, why.empty() ? what : what + ": " + why, worker_name(peer));
 }
 
 Failure PassCore::spoilt() const {

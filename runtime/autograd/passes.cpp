@@ -1,5 +1,7 @@
 // Every participant's side of a pass: what the core wants done, and the task that runs nodes.
 
+#include <ATen/SequenceNumber.h>
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +14,23 @@
 namespace rehearse::autograd {
 namespace {
 
-using Gradients = std::vector<at::Tensor>;
+// What is recorded meanwhile belongs to the step of the pass at `place`; without a path, to nobody.
+class Recording {
+ public:
+  Recording(Segments& segments, const std::shared_ptr<const CallPath>& path, std::size_t place)
+      : segments_(path ? &segments : nullptr) {
+    if (!segments_) return;
+    segments_->open(at::sequence_number::peek(), path, static_cast<std::uint32_t>(place));
+  }
+  ~Recording() {
+    if (segments_) segments_->close(at::sequence_number::peek());
+  }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+ private:
+  Segments* segments_;
+};
 
 void append(Actions& to, Actions more) {
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
@@ -35,7 +53,8 @@ void CutAutograd::perform(Share& share, Actions actions) {
     }
     actions = std::move(more);
   }
-  if (!closed) return;
+  if (!closed) return note_deadline(share);
+  dropped_ += share.core.statistics();
   // That its creator is done with it is no failure.
   free(context,
        closed->code == Code::context_closed ? Failure{Code::ok, {}, {}, context} : *closed);
@@ -52,6 +71,12 @@ void CutAutograd::perform(Share&, const Send& send, Actions&) { post(send); }
 void CutAutograd::perform(Share& share, const Plan& plan, Actions&) {
   PassRun& run = share.runs[plan.pass];
   run.plan = plan;
+  run.create_graph = plan.options.create_graph;
+  run.retains_graph = plan.options.keeps_graph();
+  if (run.create_graph && !plan.options.path.parts.empty()) {
+    run.path = std::make_shared<const CallPath>(plan.options.path.parts);
+  }
+  if (share.kept) run.executor = std::move(*std::exchange(share.kept, std::nullopt));
   world_.events.phase("backward");
   world_.events.append(
       {EventKind::pass_started, plan.pass.initiator, subject(share.id()), plan.pass.counter});
@@ -62,7 +87,7 @@ void CutAutograd::perform(Share& share, const Feed& feed, Actions&) {
   const auto found = share.runs.find(feed.pass);
   if (found == share.runs.end()) return;
   // Made by `on_grad`; this action is the last that needs them.
-  auto& gradients = *static_cast<Gradients*>(const_cast<void*>(feed.gradients.get()));
+  auto& gradients = *static_cast<ArrivedGradients*>(feed.gradients.get());
   found->second.arrived.emplace_back(feed.pair, std::move(gradients));
   queue(share, feed.pass);
 }
@@ -76,6 +101,7 @@ void CutAutograd::perform(Share& share, const CommitPass& commit, Actions&) {
     world_.events.count("not_sequential", edges);
   }
   found->second.executor.release();
+  if (found->second.retains_graph) share.kept = std::move(found->second.executor);
   share.runs.erase(found);
   world_.events.append(
       {EventKind::pass_committed, commit.pass.initiator, subject(share.id()), commit.pass.counter});
@@ -124,7 +150,6 @@ void CutAutograd::on_pass_message(const Address& from, const Message& message) {
   const auto decoded = decode_any(message.kind, message.header);
   if (!decoded.ok()) return;
   const PassMessage& said = decoded.value();
-  world_.tasks.unpark(executing_task_);  // there may be a deadline to watch
   if (Share* share = find(context_of(said))) {
     perform(*share, share->core.receive(from.worker, said, world_.clock.now()));
   } else if (const auto answer = PassCore::answer_for_closed(from.worker, said)) {
@@ -143,8 +168,10 @@ void CutAutograd::on_grad(const Address& from, Message message) {
   const PassId pass = grad.value().pass;
   if (!tensors.ok())
     return perform(*share, share->core.threw(pass, "a gradient message", tensors.failure()));
-  auto gradients = std::make_shared<Gradients>(std::move(tensors).value());
-  perform(*share, share->core.receive_gradients(from.worker, pass, grad.value().pair, gradients));
+  auto gradients = std::make_shared<ArrivedGradients>();
+  *gradients = {from.worker, std::move(tensors).value(), std::move(grad.value().crossing)};
+  perform(*share, share->core.receive_gradients(from.worker, pass, grad.value().pair,
+                                                std::move(gradients)));
 }
 
 // --- running nodes
@@ -172,15 +199,34 @@ void CutAutograd::execute_all() {
 
 // A participant has a deadline too: its initiator may be gone without anybody saying so.
 void CutAutograd::wait_for_work() {
-  Time deadline = kNever;
-  for (const auto& [context, share] : shares_)
-    deadline = std::min(deadline, share->core.next_deadline());
-  if (world_.tasks.park(deadline, {"gradients", {}}) == Wake::timed_out) expire_passes();
+  executing_task_until_ = tell_at_;
+  for (const ContextId context : with_deadlines_) {
+    executing_task_until_ =
+        std::min(executing_task_until_, shares_.at(context)->core.next_deadline());
+  }
+  const Wake wake = world_.tasks.park(executing_task_until_, {"gradients", {}});
+  executing_task_until_ = kNever;
+  if (wake != Wake::timed_out) return;
+  if (tell_at_ <= world_.clock.now()) tell_all_freed();
+  expire_passes();
+}
+
+void CutAutograd::watch(Time deadline) {
+  if (deadline < executing_task_until_) world_.tasks.unpark(executing_task_);
+}
+
+void CutAutograd::note_deadline(const Share& share) {
+  const Time deadline = share.core.next_deadline();
+  if (deadline == kNever) {
+    with_deadlines_.erase(share.id());
+  } else {
+    with_deadlines_.insert(share.id());
+    watch(deadline);
+  }
 }
 
 void CutAutograd::expire_passes() {
-  std::vector<ContextId> contexts;
-  for (const auto& [context, share] : shares_) contexts.push_back(context);
+  const std::set<ContextId> contexts = with_deadlines_;
   for (const ContextId context : contexts) {
     Share* share = find(context);
     if (!share || share->core.next_deadline() > world_.clock.now()) continue;
@@ -192,7 +238,7 @@ void CutAutograd::expire_passes() {
 void CutAutograd::execute(Share& share, PassId pass) {
   PassRun& run = share.runs.at(pass);
   Status status = run.plan ? plan(share, run) : Status();
-  if (status.ok()) status = feed(run);
+  if (status.ok()) status = feed(share, run);
   bool more = false;
   if (status.ok() && !run.executor.done()) {
     const NoWait no_wait(world_.tasks, "a node or hook of the backward pass");
@@ -224,6 +270,8 @@ Status CutAutograd::plan(Share& share, PassRun& run) {
   options.retain_graph = plan.options.retain_graph;
   options.create_graph = plan.options.create_graph;
   options.rerunnable = plan.options.rerunnable;
+  options.detect_anomaly = plan.options.detect_anomaly;
+  options.path = run.path;
   options.segments = &share.segments;
   if (const auto found = share.callers.find(plan.pass);
       plan.initiator && found != share.callers.end()) {
@@ -244,16 +292,30 @@ Status CutAutograd::plan(Share& share, PassRun& run) {
   return run.executor.plan(roots, sends, std::move(options));
 }
 
-Status CutAutograd::feed(PassRun& run) {
+Status CutAutograd::feed(Share& share, PassRun& run) {
   for (auto& [pair, gradients] : std::exchange(run.arrived, {})) {
-    if (Status fed = run.executor.feed(pair, std::move(gradients)); !fed.ok()) return fed;
+    if (run.create_graph && run.executor.expects(pair)) {
+      const Recording received(share.segments, run.path, run.executor.place(pair));
+      Reader crossing(gradients.crossing);
+      const bool cut = crossing.get<bool>();
+      Status entered = cut ? share.receive(gradients.from, gradients.tensors, crossing) : Status();
+      if (!entered.ok()) return entered;
+    }
+    if (Status fed = run.executor.feed(pair, std::move(gradients.tensors)); !fed.ok()) return fed;
   }
   return {};
 }
 
-Status CutAutograd::send_gradients(Share&, PassId pass, PassRun& run) {
+// With `create_graph` gradients leave like the tensors of a call: their graph is cut.
+Status CutAutograd::send_gradients(Share& share, PassId pass, PassRun& run) {
   for (auto& out : run.executor.take_outbox()) {
-    Grad grad{pass, out.pair, std::nullopt, {}};
+    Grad grad{pass, out.pair, {}, {}};
+    if (run.create_graph) {
+      const c10::AutoGradMode recorded(true);
+      const Recording sent(share.segments, run.path, out.place);
+      Writer crossing(grad.crossing);
+      share.send(out.pair.owner(), out.gradients, crossing);
+    }
     Message message{MessageKind::grad, {}, {}};
     Writer writer(grad.tensors);
     Status packed =
@@ -268,7 +330,9 @@ Status CutAutograd::send_gradients(Share&, PassId pass, PassRun& run) {
 // The merged values are computed before the report, so that commit only swaps and cannot fail.
 void CutAutograd::finish(Share& share, PassId pass, PassRun& run) {
   share.segments.freeze();
+  const c10::AutoGradMode recorded(run.create_graph);
   try {
+    const Recording sums(share.segments, run.path, run.executor.nodes() + 1);
     run.merged = share.gradients.merged(std::move(run.executor.staged()), &share.segments);
   } catch (const std::exception& error) {
     return perform(

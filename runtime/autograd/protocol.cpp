@@ -37,8 +37,10 @@ class Out {
     part(settled.verdict);
     if (settled.verdict != Verdict::none) part(settled.pass);
   }
+  void part(const PassPath& path) { part(path.parts); }
   void part(const PassOptions& options) {
-    (*this)(options.retain_graph, options.create_graph, options.rerunnable);
+    (*this)(options.retain_graph, options.create_graph, options.rerunnable, options.detect_anomaly);
+    if (options.create_graph) part(options.path);
   }
   void part(const Item& item) {
     part(item.id);
@@ -108,7 +110,14 @@ class In {
     part(to.verdict);
     if (to.verdict != Verdict::none) part(to.pass);
   }
-  void part(PassOptions& to) { (*this)(to.retain_graph, to.create_graph, to.rerunnable); }
+  void part(PassPath& to) {
+    to.parts.resize(reader_.get_count(1));
+    for (std::uint32_t& each : to.parts) part(each);
+  }
+  void part(PassOptions& to) {
+    (*this)(to.retain_graph, to.create_graph, to.rerunnable, to.detect_anomaly);
+    if (to.create_graph) part(to.path);
+  }
   void part(Item& to) {
     part(to.id);
     if (!to.id.shared()) part(to.receiver);
@@ -157,7 +166,7 @@ void fields(auto& wire, Commit& m) { wire(m.pass); }
 void fields(auto& wire, Abort& m) { wire(m.pass); }
 void fields(auto& wire, VerdictAsk& m) { wire(m.pass, m.participant, m.lost); }
 void fields(auto& wire, VerdictAnswer& m) { wire(m.pass, m.verdict, m.lost); }
-void fields(auto& wire, Close& m) { wire(m.context, m.code, m.message); }
+void fields(auto& wire, Close& m) { wire(m.context, m.code, m.message, m.watermark, m.freed); }
 void fields(auto& wire, OpenAsk& m) { wire(m.generation); }
 void fields(auto& wire, OpenAnswer& m) { wire(m.generation, m.watermark, m.open); }
 void fields(auto& wire, Crossing& m) { wire(m); }

@@ -77,10 +77,21 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
+/// Where the code that runs a pass stands in the sequential program, as if `backward` were a call.
+struct PassPath {
+  std::vector<std::uint32_t> parts;  ///< empty: the caller has no place in the context
+
+  bool operator==(const PassPath&) const = default;
+};
+
 struct PassOptions {
   bool retain_graph = false;
   bool create_graph = false;
-  bool rerunnable = true;  ///< false: saved tensors go early; a failed pass closes the context
+  bool rerunnable = true;       ///< false: saved tensors go early; a failed pass closes the context
+  bool detect_anomaly = false;  ///< a node that gives NaN fails the pass
+  PassPath path;                ///< with `create_graph`: of what the pass records
+
+  bool keeps_graph() const { return retain_graph || create_graph; }
 
   bool operator==(const PassOptions&) const = default;
 };
@@ -101,11 +112,11 @@ struct Start {
 
 /// Gradients for the send node of `pair`. `tensors` says which are defined and how the payloads are
 /// to be read; it is written and read by the tensor codec. With `create_graph` the message is a
-/// forward message as well.
+/// forward message as well, and `crossing` is what such a one carries; else it is empty.
 struct Grad {
   PassId pass;
   PairId pair;
-  std::optional<Crossing> crossing;
+  Bytes crossing;
   Bytes tensors;
   static constexpr MessageKind kKind = MessageKind::grad;
 
@@ -161,11 +172,14 @@ struct VerdictAnswer {
   bool operator==(const VerdictAnswer&) const = default;
 };
 
-/// The context is closed. `ok`: its creator is done with it. Else why it cannot go on.
+/// The context is closed. `ok`: its creator is done with it. Else why it cannot go on. Or the
+/// answer: `freed` has contexts of whose end the receiver had told the sender.
 struct Close {
   ContextId context = 0;
   Code code = Code::ok;
   std::string message;
+  std::uint32_t watermark = 0;     ///< all contexts of this creator with a lower counter are closed
+  std::vector<ContextId> freed{};  ///< at the sender, and at all that it told in turn; sorted
   static constexpr MessageKind kKind = MessageKind::close;
 
   bool operator==(const Close&) const = default;

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <algorithm>
+
 #include "runtime/autograd/protocol.hpp"
 #include "runtime/autograd/reach.hpp"
 
@@ -96,6 +98,8 @@ struct Share::Graph {
   }
 
   TorchNodes nodes;
+  std::vector<std::shared_ptr<torch::autograd::Node>> live_roots;
+  std::optional<LiveSet> live;
   std::map<PairId, Sent> sent;
   Provenance provenance;
   Reach<TorchNodes> reach;
@@ -142,6 +146,20 @@ Status Share::receive(WorkerId from, std::vector<at::Tensor>& tensors, Reader& h
   provenance().on_receive(from, crossing->items);
   cut_receive(tensors, flags, {id_, crossing->pair}, worker_name(from));
   return {};
+}
+
+const LiveSet* Share::remembered(const std::vector<at::Tensor>& roots) const {
+  const bool same =
+      graph_->live &&
+      std::equal(roots.begin(), roots.end(), graph_->live_roots.begin(), graph_->live_roots.end(),
+                 [](const at::Tensor& root, const auto& node) { return root.grad_fn() == node; });
+  return same ? &*graph_->live : nullptr;
+}
+
+void Share::remember(const std::vector<at::Tensor>& roots, LiveSet live) {
+  graph_->live_roots.clear();
+  for (const auto& root : roots) graph_->live_roots.push_back(root.grad_fn());
+  graph_->live = std::move(live);
 }
 
 std::vector<PairId> Share::reached(const std::vector<at::Tensor>& roots) const {

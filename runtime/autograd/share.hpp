@@ -17,11 +17,21 @@
 
 namespace rehearse::autograd {
 
+/// What a GRAD message brought, to be fed to its send node.
+struct ArrivedGradients {
+  WorkerId from = 0;
+  std::vector<at::Tensor> tensors;
+  Bytes crossing;  ///< with `create_graph`: as of a forward message
+};
+
 /// A worker's part of one pass.
 struct PassRun {
   Executor executor;
-  std::optional<Plan> plan;                                         ///< until it has been planned
-  std::vector<std::pair<PairId, std::vector<at::Tensor>>> arrived;  ///< to be fed
+  std::optional<Plan> plan;  ///< until it has been planned
+  bool create_graph = false;
+  bool retains_graph = false;
+  std::shared_ptr<const CallPath> path;  ///< of what the pass records; null: it has no place
+  std::vector<std::pair<PairId, ArrivedGradients>> arrived;  ///< to be fed
   std::optional<GradientMap> merged;  ///< the context's gradients with this pass, when done
   bool queued = false;                ///< waits for the executing task
 };
@@ -51,6 +61,12 @@ class Share {
   /// Reads what `send` wrote. Fails with `corrupt`.
   Status receive(WorkerId from, std::vector<at::Tensor>& tensors, Reader& header);
 
+  /// What `remember` was told for these roots, if it was the last. What lies behind a node never
+  /// changes.
+  const LiveSet* remembered(const std::vector<at::Tensor>& roots) const;
+  /// Keeps the graph behind the roots alive until the context is closed or this is called again.
+  void remember(const std::vector<at::Tensor>& roots, LiveSet live);
+
   /// The recv pairs that the roots reach on this worker.
   std::vector<PairId> reached(const std::vector<at::Tensor>& roots) const;
   /// The send nodes of `pairs`, in that order; unknown ones are left out.
@@ -62,11 +78,14 @@ class Share {
   GradientMap gradients;
   PassCore core;
   std::map<PassId, PassRun> runs;
+  std::optional<Executor> kept;  ///< of the latest pass that retained its graph, for the next
   std::map<PassId, Caller> callers;
   std::vector<TaskId> undecided_waiters;  ///< tasks in `get_gradients`
   std::set<WorkerId> parents, children;   ///< who called here, whom this worker called
   JournalEntry key;                       ///< step, creator, ordinal, owner; passes so far
   bool opened_here = false;
+  std::optional<WorkerId> closed_by;  ///< who told that the context is closed
+  std::uint32_t watermark = 0;        ///< as in the message that told so
 
  private:
   struct Graph;

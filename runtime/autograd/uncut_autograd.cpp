@@ -1,13 +1,17 @@
 #include "runtime/autograd/uncut_autograd.hpp"
 
-#include <ATen/SequenceNumber.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/ones_like.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
+#include <set>
+#include <tuple>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "runtime/autograd/cut_nodes.hpp"
 #include "runtime/autograd/journal.hpp"
@@ -24,77 +28,64 @@ struct Leaf {
   at::Tensor tensor;
   WorkerId owner = 0;
   FirstUse use;
-  std::uint32_t rank = 0;  // of the segment of its first use so far
-};
-
-// Where a node was made: which worker's code, and the place of its segment.
-struct Origin {
-  WorkerId owner = 0;
-  std::uint32_t rank = 0;
 };
 
 // What one pass reaches in the uncut graph.
 struct Reached {
   std::vector<Leaf> leaves;
-  std::map<WorkerId, bool> participants;  // workers with a live send
+  std::set<WorkerId> participants;  // workers with a live send
 };
 
+// The roots are the initiator's; behind the node of a message all is its sender's. An uncut run is
+// sequential, so nodes are numbered in canonical order.
 class Walk {
  public:
-  Walk(const UncutJob::Context& context, WorkerId initiator)
-      : context_(context), initiator_(initiator) {}
+  explicit Walk(WorkerId initiator) : initiator_(initiator) {
+    reached_.participants.insert(initiator);
+  }
 
   Reached from(const std::vector<at::Tensor>& roots) {
     for (const auto& root : roots) {
-      visit(torch::autograd::impl::gradient_edge(root), {initiator_, 0}, FirstUse{});
+      visit(torch::autograd::impl::gradient_edge(root), initiator_, FirstUse{});
     }
     while (!left_.empty()) {
-      Node* node = left_.back();
+      auto [node, owner] = left_.back();
       left_.pop_back();
-      const Origin origin = origin_of(node->sequence_nr());
-      if (is_cut(*node)) reached_.participants[origin.owner] = true;
+      if (const auto route = route_of(*node)) {
+        owner = route->from;
+        reached_.participants.insert(owner);
+      }
       for (std::uint32_t i = 0; i < node->num_outputs(); ++i) {
-        visit(node->next_edge(i), origin, {node->sequence_nr(), i});
+        visit(node->next_edge(i), owner, {node->sequence_nr(), i});
       }
     }
-    reached_.participants[initiator_] = true;
     return std::move(reached_);
   }
 
  private:
-  Origin origin_of(std::uint64_t sequence) const {
-    for (const auto& [owner, share] : context_.owners) {
-      if (const std::uint32_t rank = share.segments.rank(sequence)) return {owner, rank};
-    }
-    return {initiator_, 0};  // made before the context was opened
-  }
-
-  void visit(const Edge& edge, Origin from, FirstUse use) {
+  void visit(const Edge& edge, WorkerId owner, FirstUse use) {
     Node* node = edge.function.get();
     if (!node) return;
-    if (auto* leaf = dynamic_cast<AccumulateGrad*>(node)) return use_leaf(*leaf, from, use);
-    if (seen_.insert(node).second) left_.push_back(node);
+    if (auto* leaf = dynamic_cast<AccumulateGrad*>(node)) return use_leaf(*leaf, owner, use);
+    if (seen_.insert(node).second) left_.emplace_back(node, owner);
   }
 
-  void use_leaf(AccumulateGrad& node, Origin from, FirstUse use) {
+  void use_leaf(AccumulateGrad& node, WorkerId owner, FirstUse use) {
     const auto [found, fresh] = index_.try_emplace(&node, reached_.leaves.size());
     if (fresh) {
-      reached_.leaves.push_back({node.variable, from.owner, use, from.rank});
+      reached_.leaves.push_back({node.variable, owner, use});
       return;
     }
     Leaf& leaf = reached_.leaves[found->second];
-    const auto key = [](std::uint32_t rank, FirstUse at) {
-      return std::tuple(rank, at.sequence, at.input);
-    };
-    if (key(from.rank, use) < key(leaf.rank, leaf.use))
-      leaf = {node.variable, from.owner, use, from.rank};
+    if (std::tie(use.sequence, use.input) < std::tie(leaf.use.sequence, leaf.use.input)) {
+      leaf.use = use;
+    }
   }
 
-  const UncutJob::Context& context_;
   WorkerId initiator_;
   Reached reached_;
   std::unordered_set<Node*> seen_;
-  std::vector<Node*> left_;
+  std::vector<std::pair<Node*, WorkerId>> left_;
   std::unordered_map<Node*, std::size_t> index_;
 };
 
@@ -128,13 +119,8 @@ UncutJob::Context& UncutAutograd::require(ContextId context) {
 }
 
 ContextId UncutAutograd::open(const ContextPlace& place) {
-  if (const ContextId current = places_.current().context; current != 0) {
-    throw Error({Code::bad_argument,
-                 fmt::format("this task has a context already: {:#x}; close it first", current),
-                 world_.self.name, current});
-  }
-  const ContextId context = make_context(
-      self(), static_cast<std::uint16_t>(world_.self.address.generation), next_context_++);
+  if (knows(places_.current().context)) refuse_second_context(places_.current(), world_.self);
+  const ContextId context = context_of(world_.self, next_context_++);
   job_.contexts[context].place = place;
   job_.contexts[context].owners[self()];
   return context;
@@ -156,7 +142,7 @@ Status UncutAutograd::join(const rpc::Place& place, std::uint16_t) {
 // Through the same codec as a message: the layout of a tensor decides which way BLAS takes, and a
 // copy keeps what either side writes later from the other. Without a context nothing stays
 // connected.
-std::vector<at::Tensor> UncutAutograd::in_place(std::uint16_t,
+std::vector<at::Tensor> UncutAutograd::in_place(std::uint16_t to,
                                                 const std::vector<at::Tensor>& tensors) {
   Bytes header;
   Writer writer(header);
@@ -165,29 +151,26 @@ std::vector<at::Tensor> UncutAutograd::in_place(std::uint16_t,
   Reader reader(header);
   std::size_t next_payload = 0;
   auto crossed = rpc::unpack_tensors(reader, payloads, next_payload).or_throw();
-  if (places_.current().context != 0) cut_identity(tensors, crossed);
+  if (UncutJob::Context* context = job_.find(places_.current().context)) {
+    cut_identity(tensors, crossed, {self(), to});
+    if (to != self()) context->owners[self()].called.insert(to);
+  }
   return crossed;
 }
 
-void UncutAutograd::entered(const rpc::Place& place) {
-  if (UncutJob::Context* context = job_.find(place.context)) {
-    context->owners[self()].segments.open(at::sequence_number::peek(), place.path, place.issued);
-  }
-}
-
-void UncutAutograd::left(const rpc::Place& place) {
-  if (UncutJob::Context* context = job_.find(place.context)) {
-    context->owners[self()].segments.close(at::sequence_number::peek());
-  }
+std::vector<WorkerId> UncutAutograd::called(ContextId id) const {
+  const UncutJob::Context* context = job_.find(id);
+  if (!context || !context->owners.contains(self())) return {};
+  const auto& called = context->owners.at(self()).called;
+  return {called.begin(), called.end()};
 }
 
 void UncutAutograd::backward(ContextId id, const std::vector<at::Tensor>& roots,
                              const BackwardOptions& options) {
-  UncutJob::Context& context = require(id);
+  require(id);
   check_roots(roots, options);
-  const rpc::PlaceScope nowhere(places_, rpc::Place{});
-  for (auto& [owner, share] : context.owners) share.segments.freeze();
-  const Reached reached = Walk(context, self()).from(roots);
+  if (options.create_graph) places_.issue();  // as in a cut run: random numbers go by places
+  const Reached reached = Walk(self()).from(roots);
   std::vector<Leaf> leaves = reached.leaves;
   if (!options.inputs.empty()) {
     std::erase_if(leaves, [&](const Leaf& leaf) {
@@ -197,8 +180,9 @@ void UncutAutograd::backward(ContextId id, const std::vector<at::Tensor>& roots,
     });
   }
   auto gradients = run_engine(roots, leaves, options);
+  const c10::AutoGradMode recorded(options.create_graph);
   std::map<WorkerId, GradientMap> staged;
-  for (const auto& [owner, live] : reached.participants) staged[owner];
+  for (const WorkerId owner : reached.participants) staged[owner];
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (gradients[i].defined())
       staged[leaves[i].owner].accumulate(leaves[i].tensor, gradients[i], 1, leaves[i].use);
@@ -209,22 +193,18 @@ void UncutAutograd::backward(ContextId id, const std::vector<at::Tensor>& roots,
 void UncutAutograd::commit(ContextId id, WorkerId owner, GradientMap staged) {
   UncutJob::Context& context = require(id);
   UncutJob::Owner& share = context.owners[owner];
-  share.gradients = share.gradients.merged(std::move(staged), &share.segments);
-  JournalEntry key;
-  key.step = context.place.step;
-  key.creator = creator_of(id);
-  key.ordinal = context.place.ordinal;
-  key.pass = share.passes++;
-  key.owner = owner;
-  write_journal(world_, key, share.gradients.in_order(&share.segments));
+  share.gradients = share.gradients.merged(std::move(staged), nullptr);
+  const JournalEntry key{.step = context.place.step,
+                         .creator = creator_of(id),
+                         .ordinal = context.place.ordinal,
+                         .pass = share.passes++,
+                         .owner = owner};
+  write_journal(world_, key, share.gradients.in_order(nullptr));
 }
 
 std::vector<GradientMap::Entry> UncutAutograd::gradients(ContextId id) {
   UncutJob::Context& context = require(id);
-  const rpc::PlaceScope nowhere(places_, rpc::Place{});
-  UncutJob::Owner& share = context.owners[self()];
-  share.segments.freeze();
-  return share.gradients.in_order(&share.segments);
+  return context.owners[self()].gradients.in_order(nullptr);
 }
 
 }  // namespace rehearse::autograd

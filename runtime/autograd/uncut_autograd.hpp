@@ -2,10 +2,10 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "runtime/autograd/autograd.hpp"
-#include "runtime/autograd/segments.hpp"
 #include "runtime/world/world.hpp"
 
 namespace rehearse::autograd {
@@ -16,9 +16,9 @@ class UncutAutograd;
 class UncutJob {
  public:
   struct Owner {
-    Segments segments;
     GradientMap gradients;
     std::uint32_t passes = 0;
+    std::set<WorkerId> called;
   };
   struct Context {
     ContextPlace place;
@@ -44,14 +44,15 @@ class UncutAutograd final : public Autograd {
   bool knows(ContextId context) const override { return job_.contexts.contains(context); }
   std::size_t live_contexts() const override;
   std::size_t live_passes() const override { return 0; }
+  std::vector<WorkerId> called(ContextId context) const override;
 
   Status join(const rpc::Place& place, std::uint16_t from) override;
   Status leave(std::uint16_t, const std::vector<at::Tensor>&, Writer&) override { return {}; }
   Status enter(ContextId, std::uint16_t, std::vector<at::Tensor>&, Reader&) override { return {}; }
   std::vector<at::Tensor> in_place(std::uint16_t to,
                                    const std::vector<at::Tensor>& tensors) override;
-  void entered(const rpc::Place& place) override;
-  void left(const rpc::Place& place) override;
+  void entered(const rpc::Place&) override {}
+  void left(const rpc::Place&) override {}
 
  private:
   UncutJob::Context& require(ContextId context);

@@ -31,6 +31,10 @@ std::vector<at::Tensor> get_gradients(Worker& worker, ContextId context,
   return gradients;
 }
 
+DebugInfo debug_info(Worker& worker) {
+  return {worker.autograd().live_contexts(), worker.autograd().live_passes()};
+}
+
 Context::Context(Worker& worker) : worker_(worker) {
   const autograd::ContextPlace where = worker.next_context_place();
   id_ = worker.autograd().open(where);
@@ -52,9 +56,12 @@ Context::Context(Worker& worker) : worker_(worker) {
 Context::~Context() {
   if (!owned_) return;
   worker_.open_contexts().erase(id_);
-  worker_.places().replace(std::move(before_));
-  worker_.handlers().seed(worker_.world().tasks.current(), rpc::Place{},
-                          static_cast<std::uint64_t>(id_));
+  // The task that ends it may not be the one that opened it.
+  if (worker_.places().current().context == id_) {
+    worker_.places().replace(std::move(before_));
+    worker_.handlers().seed(worker_.world().tasks.current(), rpc::Place{},
+                            static_cast<std::uint64_t>(id_));
+  }
   worker_.autograd().close(id_);
 }
 
@@ -63,6 +70,10 @@ void Context::backward(const at::Tensor& root, const BackwardOptions& options) {
 }
 void Context::backward(const std::vector<at::Tensor>& roots, const BackwardOptions& options) {
   dist_autograd::backward(worker_, id_, roots, options);
+}
+std::vector<int> Context::called() const {
+  const auto called = worker_.autograd().called(id_);
+  return {called.begin(), called.end()};
 }
 GradientMap Context::gradients() { return get_gradients(worker_, id_); }
 std::vector<at::Tensor> Context::gradients(const std::vector<at::Tensor>& parameters) {

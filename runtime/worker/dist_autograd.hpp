@@ -38,6 +38,13 @@ GradientMap get_gradients(Worker& worker, ContextId context);
 std::vector<at::Tensor> get_gradients(Worker& worker, ContextId context,
                                       const std::vector<at::Tensor>& parameters);
 
+/// What this worker holds of distributed autograd now. Zero of both once all contexts are closed.
+struct DebugInfo {
+  std::size_t live_contexts = 0;
+  std::size_t live_passes = 0;
+};
+DebugInfo debug_info(Worker& worker);
+
 /// Opens a context for the calling task until it is destroyed; one per task. Calls that the task
 /// makes carry it on, to any depth. Throws Error{bad_argument} if the task has one already.
 class Context {
@@ -51,6 +58,8 @@ class Context {
   void backward(const at::Tensor& root, const BackwardOptions& options = {});
   void backward(const std::vector<at::Tensor>& roots, const BackwardOptions& options = {});
   GradientMap gradients();
+  /// Ranks that this worker has sent something to in this context, sorted.
+  std::vector<int> called() const;
   std::vector<at::Tensor> gradients(const std::vector<at::Tensor>& parameters);
 
  private:

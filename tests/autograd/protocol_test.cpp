@@ -54,15 +54,21 @@ class Draw {
     return {pass(),
             workers(),
             pairs(),
-            {flip(), flip(), flip()},
+            options(),
             flip() ? Duration::max() : Duration(number(62)),
             static_cast<std::uint32_t>(number(8)),
             settled()};
   }
-  Grad grad() {
-    Grad grad{pass(), pair(), std::nullopt, bytes_of(text())};
-    if (flip()) grad.crossing = Crossing{pair(), items()};
-    return grad;
+  PassOptions options() {
+    PassOptions options{flip(), flip(), flip(), flip(), {}};
+    for (std::uint64_t left = options.create_graph ? random_.below(4) : 0; left > 0; --left) {
+      options.path.parts.push_back(static_cast<std::uint32_t>(number(32)));
+    }
+    return options;
+  }
+  Grad grad() { return {pass(), pair(), flip() ? bytes_of(text()) : Bytes(), bytes_of(text())}; }
+  std::vector<ContextId> contexts() {
+    return sorted([this] { return context(); });
   }
 
   Random random_;
@@ -117,7 +123,7 @@ RC_GTEST_PROP(Protocol, messages_come_back_as_they_were, (std::uint64_t seed)) {
   expect_back_any(Abort{draw.pass()});
   expect_back_any(VerdictAsk{draw.pass(), draw.flip(), draw.workers()});
   expect_back_any(VerdictAnswer{draw.pass(), draw.verdict(), draw.workers()});
-  expect_back_any(Close{draw.context(), Code::pass_failed, draw.text()});
+  expect_back_any(Close{draw.context(), Code::pass_failed, draw.text(), 7, draw.contexts()});
   expect_back(OpenAsk{draw.worker()});
   expect_back(OpenAnswer{draw.worker(), 77, {3, 5, 9}});
   expect_back(Crossing{draw.pair(), draw.items()});

@@ -151,13 +151,16 @@ void expect_clean_loss(const RunOutcome& outcome, int victim, const std::string&
       << where << fmt::format("\n{}", fmt::join(said(outcome), "\n"));
 }
 
-// Every moment at which a worker of this job sends or receives is tried as the moment of its death:
-// the caller gets the victim's name or the right gradients, the survivors hold exactly the passes
-// that were reported as done, and nothing is left over.
-TEST(Dying, AtEveryMessageOfASmallJobIsToldAndLeavesNothing) {
+// Every event of a worker of this job is tried as the moment of its death: each message, each stage
+// of a pass, each opening and closing. The caller gets the victim's name or the right gradients,
+// the survivors hold exactly the passes that were reported as done, and nothing is left over.
+TEST(Dying, AtEveryEventOfASmallJobIsToldAndLeavesNothing) {
   int tried = 0;
   for (const int victim : {0, 1, 2}) {
-    for (const EventKind kind : {EventKind::sent, EventKind::received}) {
+    for (const EventKind kind :
+         {EventKind::sent, EventKind::received, EventKind::phase, EventKind::context_opened,
+          EventKind::context_closed, EventKind::pass_started, EventKind::pass_done,
+          EventKind::pass_committed, EventKind::gradients_read, EventKind::gradient}) {
       for (std::uint64_t nth = 1;; ++nth) {
         const RunOutcome outcome = run_with_kill(In::memory, kill_at_event(victim, kind, nth));
         if (outcome.faults[0].fired == 0) break;
@@ -166,7 +169,7 @@ TEST(Dying, AtEveryMessageOfASmallJobIsToldAndLeavesNothing) {
       }
     }
   }
-  EXPECT_GT(tried, 60);
+  EXPECT_GT(tried, 100);
 }
 
 // The same in real processes, by SIGKILL, at the moments that differ most.
@@ -187,6 +190,110 @@ TEST(Dying, InProcessesIsToldToo) {
     EXPECT_EQ(outcome.workers[victim].signal, 9);
     expect_clean_loss(outcome, kill.who.ranks[0], std::string(name(kill.when.event)));
   }
+}
+
+// 0 calls 1, which calls 2, which calls 3 and dies there: both see the name of the dead.
+TEST_P(Failing, AWorkerThatDiesInTheMiddleOfNestedCallsIsNamedToAllBeforeIt) {
+  SmallJob job;
+  const auto relay = job.program.function("relay", [&](Worker& worker, Tensor x) {
+    const std::string seen = outcome_of([&] { worker.rpc().call(2, job.pass_on, x, 1); });
+    return seen.substr(0, seen.find(':'));
+  });
+  JobSetup setup(4, 1);
+  setup.faults = {kill_at_event(2, EventKind::sent, 1)};
+  const RunOutcome outcome = job.run(GetParam(), setup, [&](Worker& worker) {
+    dist_autograd::Context context(worker);
+    say(worker, worker.rpc().call(1, relay, leaf_of(worker)));
+    const std::string seen =
+        outcome_of([&] { worker.rpc().call(1, job.pass_on, leaf_of(worker), 2); });
+    say(worker, seen.substr(0, seen.find(':')));
+  });
+  EXPECT_EQ(complaints(outcome, {2}), "");
+  EXPECT_EQ(said(outcome), (Said{"peer_lost w2", "peer_lost w2"}));
+}
+
+// The participants died before backward began: it says so at once.
+TEST_P(Failing, WorkersThatDieBeforeBackwardAreNamedByIt) {
+  SmallJob job;
+  JobSetup setup(4, 1);
+  setup.faults = {kill_at_event(3, EventKind::received, 2)};
+  const RunOutcome outcome = job.run(GetParam(), setup, [&](Worker& worker) {
+    dist_autograd::Context context(worker);
+    const Tensor loss = worker.rpc().call(3, job.times, leaf_of(worker)).sum();
+    say(worker,
+        outcome_of([&] { worker.rpc().call(3, job.gradient, ContextId{0}); }).substr(0, 13));
+    say(worker, outcome_of([&] { context.backward(loss); }).substr(0, 13));
+    context.backward(worker.rpc().call(2, job.times, leaf_of(worker)).sum());
+    say(worker, fmt::format("{}", gradient_of(worker, context.id()).value()));
+  });
+  EXPECT_EQ(complaints(outcome, {3}), "");
+  EXPECT_EQ(said(outcome), (Said{"peer_lost w3:", "peer_lost w3:", "4"}));
+}
+
+// What goes wrong in a nested call, forward or backward, comes out at the root, its worker named
+// once.
+TEST_P(Failing, AnErrorInANestedCallReachesTheRootWithItsWorker) {
+  SmallJob job;
+  const auto misfit =
+      job.program.function("misfit", [](Tensor x) { return x + at::zeros({3}, at::kDouble); });
+  const auto train = job.program.function("train", [&](Worker& worker, Tensor x) {
+    const Tensor y = on_backward(worker.rpc().call(2, job.times, x), "Inner",
+                                 [] { throw std::runtime_error("no"); });
+    worker.current_context()->backward(y.sum());
+  });
+  const RunOutcome outcome = job.run(GetParam(), JobSetup(3, 1), [&](Worker& worker) {
+    dist_autograd::Context context(worker);
+    const std::string forward = outcome_of([&] { worker.rpc().call(2, misfit, leaf_of(worker)); });
+    say(worker, forward.substr(0, forward.find(':')));
+    say(worker, outcome_of([&] { worker.rpc().call(1, train, leaf_of(worker)); }));
+    context.backward(worker.rpc().call(1, job.times, leaf_of(worker)).sum());
+    say(worker, job.gradients(worker, context.id()));
+  });
+  EXPECT_EQ(complaints(outcome), "");
+  EXPECT_EQ(said(outcome), (Said{"remote_exception w2", "pass_failed w1: Inner: no", "3 2 -"}));
+}
+
+// COMMIT is late by more than `Limits::verdict`: reading says so, and again works once it is there.
+TEST_P(Failing, ReadingGradientsOfAPassThatIsNotDecidedEndsAtItsDeadline) {
+  SmallJob job;
+  JobSetup setup(2, 1);
+  setup.limits.verdict = 40ms;
+  setup.faults = {jitter(0s)};
+  setup.faults[0].by = 150ms;
+  setup.faults[0].messages = {MessageKind::commit};
+  const RunOutcome outcome = job.run(GetParam(), setup, [&](Worker& worker) {
+    dist_autograd::Context context(worker);
+    context.backward(worker.rpc().call(1, job.times, leaf_of(worker)).sum());
+    std::string first = outcome_of([&] { worker.rpc().call(1, job.gradient, context.id()); });
+    say(worker, first);
+    for (std::string next = first; next == first;)
+      next = outcome_of([&] { worker.rpc().call(1, job.gradient, context.id()); });
+    say(worker, job.gradients(worker, context.id()));
+  });
+  EXPECT_EQ(complaints(outcome), "");
+  EXPECT_EQ(
+      said(outcome),
+      (Said{"timed_out w1: get_gradients: a pass was not decided before the deadline", "3 2"}));
+}
+
+// Three workers run a pass of one context at once, several times: the creator gives the turn.
+TEST_P(Failing, SeveralInitiatorsOfOneContextTakeTurns) {
+  SmallJob job;
+  const auto passes = job.program.function("passes", [&](Worker& worker, Tensor x) {
+    const Tensor loss = (worker.rpc().call((worker.rank() + 1) % 3, job.times, x)).sum();
+    for (int i = 0; i < 5; ++i) worker.current_context()->backward(loss, {.retain_graph = true});
+  });
+  const RunOutcome outcome = job.run(GetParam(), JobSetup(3, 1), [&](Worker& worker) {
+    dist_autograd::Context context(worker);
+    std::vector<Future<void>> all;
+    for (int rank = 0; rank < 3; ++rank)
+      all.push_back(worker.rpc().async(rank, passes, leaf_of(worker)));
+    for (const auto& one : all) one.wait();
+    say(worker, job.gradients(worker, context.id()));
+  });
+  EXPECT_EQ(complaints(outcome), "");
+  // x·l1, x·l2 and x·l0 with x = l0 = 2: 5 · (3 + 4 + 2 + 2), 5 · 2, 5 · 2.
+  EXPECT_EQ(said(outcome), Said{"55 10 10"});
 }
 
 // All that is open to a lost worker fails at once, not at its deadline (which is never).

@@ -1,5 +1,6 @@
 #include "tests/programs/job_fixture.hpp"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -116,6 +117,7 @@ std::vector<In> worlds() {
 }
 
 RunOutcome run(In world, const Program& program, const JobSetup& setup) {
+  at::set_num_threads(1);  // as `Program::main`: a forked process has none of torch's threads
   switch (world) {
     case In::memory:
       return run_under_constant_physics(program, setup, false);

@@ -50,6 +50,36 @@ TEST(Messages, OfAChainOfHopsAreOneGradientEachAndAReport) {
   }
 }
 
+// All 63 others take part: an announcement, a report and a commit each, and two hops there and
+// back.
+TEST(Messages, OfAPassOverManyWorkersAreThreeForEach) {
+  constexpr int kWorkers = 64;
+  SmallJob job;
+  JobSetup setup(kWorkers, 1);
+  setup.keep_events = true;
+  const RunOutcome outcome = job.run(In::memory, setup, [&](Worker& worker) {
+    dist_autograd::Context context(worker);
+    Tensor loss = leaf_of(worker).sum();
+    std::vector<Future<Tensor>> parts;
+    for (int rank = 1; rank < kWorkers; ++rank)
+      parts.push_back(worker.rpc().async(rank, job.times, filled(1)));
+    for (const auto& part : parts) loss = loss + part.wait().sum();
+    const Time start = worker.clock().now();
+    context.backward(loss);
+    say(worker, fmt::format("{}", (worker.clock().now() - start) / kLatency));
+  });
+  EXPECT_EQ(complaints(outcome), "");
+  EXPECT_EQ(said(outcome), Said{"2"});
+  std::int64_t sent = 0;
+  for (int rank = 0; rank < kWorkers; ++rank) {
+    for (const MessageKind kind : {MessageKind::start, MessageKind::done, MessageKind::commit,
+                                   MessageKind::query, MessageKind::turn_ask}) {
+      sent += count_sent(outcome, rank, kind);
+    }
+  }
+  EXPECT_EQ(sent, 3 * (kWorkers - 1));
+}
+
 // Worker 2 was called in the context, but its result is not behind the root; worker 3 was not even
 // called.
 TEST(Messages, OfAPassDoNotReachWorkersThatTheRootsDoNotReach) {

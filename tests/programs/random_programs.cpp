@@ -159,11 +159,14 @@ rc::Gen<Plan> plans(const Shape& shape) {
 }
 
 struct PlanJob::State {
-  explicit State(Plan of) : plan(std::move(of)), program("random programs") {}
+  State(Plan of, bool with_second_order)
+      : plan(std::move(of)), second_order(with_second_order), program("random programs") {}
   void run(Worker& worker);
+  Tensor penalty(Worker& worker, ContextId context);
   std::vector<Tensor> gradients_of(Worker& worker, ContextId context);
 
   Plan plan;
+  bool second_order;
   Program program;
   RunBody run_body{"run body"};
   ReadLeaves read{"read leaves"};
@@ -179,6 +182,15 @@ std::vector<Tensor> PlanJob::State::gradients_of(Worker& worker, ContextId conte
   return all;
 }
 
+// Of all gradients so far, each of which has a history on the worker of its leaf.
+Tensor PlanJob::State::penalty(Worker& worker, ContextId context) {
+  Tensor sum = at::zeros({}, plan.dtype());
+  for (const Tensor& gradient : gradients_of(worker, context)) {
+    if (gradient.defined()) sum = sum + (gradient * gradient).sum();
+  }
+  return sum;
+}
+
 void PlanJob::State::run(Worker& worker) {
   std::vector<Tensor> reported;
   for (std::size_t step = 0; step < plan.programs.size(); ++step) {
@@ -186,15 +198,16 @@ void PlanJob::State::run(Worker& worker) {
     dist_autograd::Context context(worker);
     PlacedMachine machine(worker, plan, run_body, 0);
     const workloads::Losses losses = run_root(machine, plan.programs[step]);
-    context.backward(losses.first, {.retain_graph = true});
-    context.backward(losses.second);
+    context.backward(losses.first, {.retain_graph = true, .create_graph = second_order});
+    context.backward(second_order ? losses.second + penalty(worker, context.id()) : losses.second);
     gradients.push_back(gradients_of(worker, context.id()));
     reported.insert(reported.end(), gradients.back().begin(), gradients.back().end());
   }
   worker.report_final_parameters(reported);
 }
 
-PlanJob::PlanJob(Plan plan) : state_(std::make_shared<State>(std::move(plan))) {
+PlanJob::PlanJob(Plan plan, bool second_order)
+    : state_(std::make_shared<State>(std::move(plan), second_order)) {
   State* state = state_.get();  // which owns the program
   state->program.function(
       state->run_body.name(), [state](Worker& worker, std::string text, std::uint32_t logical,

@@ -48,7 +48,8 @@ using Gradients = std::vector<std::vector<at::Tensor>>;
 /// rank 0 reads the gradients of every logical leaf and reports them as final parameters.
 class PlanJob {
  public:
-  explicit PlanJob(Plan plan);
+  /// With `second_order` the second pass is of a loss that holds the gradients of the first.
+  explicit PlanJob(Plan plan, bool second_order = false);
   ~PlanJob();
 
   const Program& program() const;

@@ -75,6 +75,21 @@ RC_GTEST_PROP(RandomPrograms, HaveTheSameBitsForEveryPlacement, ()) {
   RC_ASSERT(digests(plan) == one_each);
 }
 
+// The gradients of the first pass go into the loss of the second, so its graph runs through the
+// first pass on every worker, and through the messages of that pass.
+RC_GTEST_PROP(RandomPrograms, HaveTheBitsOfTheUncutRunInTheSecondOrderToo, ()) {
+  const Plan plan = *plans({.nodes_max = 30, .programs = 2});
+  PlanJob job(plan, /*second_order=*/true);
+  JobSetup setup = job.setup();
+  const RunOutcome uncut = run_uncut(job.program(), setup);
+  for (const Duration most : {Duration(0us), Duration(100us)}) {
+    setup.faults = {jitter(most), reorder(most)};
+    const RunOutcome cut = run(In::memory, job.program(), setup);
+    RC_ASSERT(complaints(cut) == "");
+    RC_ASSERT(cut.journal == uncut.journal);
+  }
+}
+
 // Plain code has no identity node at the cuts, so sums associate differently: a bound, not bits.
 RC_GTEST_PROP(RandomPrograms, AgreeWithPlainSingleProcessCode, ()) {
   const Plan plan = *plans({.programs = 4});
