@@ -22,12 +22,10 @@ void check(const RunOutcome& outcome, const std::string& printed) {
   }
 }
 
-}  // namespace
-
-std::string run_pair(const real::Body& body, bool losses) {
+std::string run(int workers, const real::Body& body, bool losses) {
   const real::RunDirectory directory;
   real::LocalJobOptions options;
-  options.workers = 2;
+  options.workers = workers;
   options.run_directory = directory.path();
   options.body = body;
   const RunOutcome outcome = real::run_local_job(options);
@@ -36,10 +34,22 @@ std::string run_pair(const real::Body& body, bool losses) {
   return printed;
 }
 
-std::string run_pair(const Program& program, const std::string& workload, bool losses) {
+real::Body body_of(const Program& program, const std::string& workload) {
   JobSpec job;
   job.workload = workload;
-  return run_pair([&](World& world) { worker_main(world, program, job); }, losses);
+  return [&program, job](World& world) { worker_main(world, program, job); };
+}
+
+}  // namespace
+
+std::string run_pair(const real::Body& body, bool losses) { return run(2, body, losses); }
+
+std::string run_pair(const Program& program, const std::string& workload, bool losses) {
+  return run(2, body_of(program, workload), losses);
+}
+
+std::string run_workers(int workers, const Program& program, const std::string& workload) {
+  return run(workers, body_of(program, workload), false);
 }
 
 }  // namespace rehearse::bench

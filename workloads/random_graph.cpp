@@ -112,6 +112,7 @@ void add_random_graph(Program& program) {
 
 void add_all(Program& program) {
   add_parameter_server(program);
+  add_dist_optimizer(program);
   add_model_parallel(program);
   add_call_chain(program);
   add_fan_out(program);

@@ -7,6 +7,7 @@
 namespace rehearse::workloads {
 
 void add_parameter_server(Program& program);
+void add_dist_optimizer(Program& program);
 void add_model_parallel(Program& program);
 void add_call_chain(Program& program);
 void add_fan_out(Program& program);

@@ -38,10 +38,14 @@ def options(port):
 
 
 def run_pair(measure):
-    """Runs `measure` as rank 0 of two; returns what it returns."""
+    return run_workers(measure, 2)
+
+
+def run_workers(measure, size):
+    """Runs `measure` as rank 0 of `size` workers; returns what it returns."""
     context = processes.get_context("fork")
     results, port = context.SimpleQueue(), free_port()
-    workers = [context.Process(target=_worker, args=(rank, port, measure, results)) for rank in range(2)]
+    workers = [context.Process(target=_worker, args=(rank, size, port, measure, results)) for rank in range(size)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -53,9 +57,9 @@ def run_pair(measure):
     return results.get()
 
 
-def _worker(rank, port, measure, results):
+def _worker(rank, size, port, measure, results):
     torch.set_num_threads(1)
-    rpc.init_rpc(f"w{rank}", rank=rank, world_size=2, rpc_backend_options=options(port))
+    rpc.init_rpc(f"w{rank}", rank=rank, world_size=size, rpc_backend_options=options(port))
     if rank == 0:
         results.put(measure())
     rpc.shutdown()

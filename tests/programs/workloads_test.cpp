@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 
 #include "runtime/autograd/gradients.hpp"
@@ -87,6 +88,60 @@ TEST(Workloads, ParameterServerLearnsWhatOneProcessLearns) {
     add(wanted, static_cast<int>(i % kServers), layers[i].parameters());
   expect_everywhere("parameter_server", 5,
                     {{"servers", kServers},
+                     {"trainers", kTrainers},
+                     {"layers", kLayers},
+                     {"hidden", kHidden},
+                     {"batch", kBatch}},
+                    wanted);
+}
+
+// One trainer's SGD with momentum, as torch computes it.
+struct Momentum {
+  Tensors buffers;
+
+  void step(Tensors& parameters, const Tensors& gradients, double rate) {
+    at::NoGradGuard no_grad;
+    const bool first = buffers.empty();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (first) {
+        buffers.push_back(gradients[i].clone());
+      } else {
+        buffers[i].mul_(0.9).add_(gradients[i]);
+      }
+      parameters[i].add_(buffers[i], -rate);
+    }
+  }
+};
+
+// Trainers compute their gradients from the same parameters, then step one after the other.
+TEST(Workloads, DistOptimizerLearnsWhatOneProcessLearns) {
+  constexpr std::int64_t kOwners = 2, kTrainers = 2, kLayers = 3, kHidden = 8, kBatch = 5;
+  std::vector<Layer> layers;
+  Tensors parameters;
+  for (std::int64_t i = 0; i < kLayers; ++i) {
+    layers.push_back(workloads::make_model_layer(kSeed, i, kLayers, kHidden));
+    for (const auto& parameter : layers.back().parameters()) parameters.push_back(parameter);
+  }
+  std::vector<Momentum> trainers(kTrainers);
+  for (std::int64_t step = 0; step < kSteps; ++step) {
+    std::vector<Tensors> gradients;
+    for (std::int64_t trainer = 0; trainer < kTrainers; ++trainer) {
+      const auto batch = workloads::make_batch(kSeed, step, trainer, kBatch);
+      Tensor x = batch.inputs;
+      for (const auto& layer : layers) x = cross(layer(cross(x)));
+      gradients.push_back(
+          plain_gradients(workloads::mean_squared_error(x, batch.targets), parameters));
+    }
+    const double rate = 0.05 * std::pow(0.98, static_cast<double>(step));
+    for (std::size_t i = 0; i < trainers.size(); ++i)
+      trainers[i].step(parameters, gradients[i], rate);
+  }
+  Digests wanted;
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    add(wanted, static_cast<int>(i % kOwners), layers[i].parameters());
+  expect_everywhere("dist_optimizer", 4,
+                    {{"optimizer", std::string("sgd")},
+                     {"owners", kOwners},
                      {"trainers", kTrainers},
                      {"layers", kLayers},
                      {"hidden", kHidden},

@@ -17,6 +17,9 @@ struct Part {
 
 const std::vector<Part>& parts() {
   constexpr std::string_view kTask = "runtime/fiber/task.hpp";  // the waits that the seam speaks of
+  // `Program` is above training, what its layers see of a worker below.
+  constexpr std::string_view kWorker = "runtime/worker/worker.hpp";
+  constexpr std::string_view kDistAutograd = "runtime/worker/dist_autograd.hpp";
   static const std::vector<Part> kParts = {
       {"runtime/base", {}},
       {"runtime/fiber", {"runtime/base"}},
@@ -26,13 +29,16 @@ const std::vector<Part>& parts() {
       {"runtime/rpc", {"runtime/base", kTask, "runtime/world"}},
       {"runtime/autograd", {"runtime/base", kTask, "runtime/world", "runtime/rpc"}},
       {"runtime/training",
-       {"runtime/base", kTask, "runtime/world", "runtime/rpc", "runtime/autograd"}},
+       {"runtime/base", kTask, "runtime/world", "runtime/rpc", "runtime/autograd", kWorker,
+        kDistAutograd}},
       {"runtime/worker",
-       {"runtime/base", kTask, "runtime/world", "runtime/rpc", "runtime/autograd"}},
+       {"runtime/base", kTask, "runtime/world", "runtime/rpc", "runtime/autograd",
+        "runtime/training"}},
       {"sim", {"runtime/base", "runtime/fiber", "runtime/world", "runtime/virtual"}},
       {"workloads",
        {"runtime/base", "runtime/world", "runtime/rpc", "runtime/autograd", "runtime/worker"}},
-      {"include", {"runtime/base", "runtime/rpc", "runtime/autograd", "runtime/worker"}},
+      {"include",
+       {"runtime/base", "runtime/rpc", "runtime/autograd", "runtime/training", "runtime/worker"}},
       {"harness", {"runtime", "sim", "workloads"}},
       {"reports", {"runtime/base", "runtime/world", "harness"}},
       {"app", {"runtime", "sim", "workloads", "harness", "reports"}},

@@ -1,0 +1,3 @@
+#pragma once
+
+#include "runtime/training/distributed_optimizer.hpp"
