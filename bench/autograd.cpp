@@ -1,8 +1,8 @@
-// Forward, backward and reading the gradients across two processes over TCP: a step of one call
+// Forward, backward and reading the gradients across two processes of one host: a step of one call
 // with a tiny operation, and ten calls nested back and forth. Prints medians of the whole and its
 // parts.
 //
-//   bench_autograd [--rounds 7] [--json FILE]
+//   bench_autograd [--rounds 7] [--transport tcp|shm] [--json FILE]
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
@@ -32,7 +32,8 @@ struct Times {
 
 class Bench {
  public:
-  explicit Bench(int rounds) : rounds_(rounds), scale_("scale"), hop_("hop") {
+  Bench(int rounds, real::Transport transport)
+      : rounds_(rounds), transport_(transport), scale_("scale"), hop_("hop") {
     program_.function(scale_.name(), [](Tensor x) { return x * kFactor; });
     program_.function(hop_.name(), [this](Worker& worker, Tensor x, std::int64_t hops) {
       const Tensor y = x * kFactor;
@@ -43,7 +44,9 @@ class Bench {
     });
   }
 
-  nlohmann::json run() { return nlohmann::json::parse(run_pair(program_, "autograd")); }
+  nlohmann::json run() {
+    return nlohmann::json::parse(run_pair(program_, "autograd", {.transport = transport_}));
+  }
 
  private:
   nlohmann::json measure(Worker& worker) {
@@ -92,6 +95,7 @@ class Bench {
   }
 
   int rounds_;
+  real::Transport transport_;
   Program program_{"bench_autograd"};
   Function<Tensor(Tensor)> scale_;
   Function<Tensor(Tensor, std::int64_t)> hop_;
@@ -101,11 +105,13 @@ class Bench {
 }  // namespace rehearse::bench
 
 int main(int argc, char** argv) {
-  CLI::App app{"Distributed autograd between two processes over TCP"};
+  CLI::App app{"Distributed autograd between two processes"};
   int rounds = 7;
+  rehearse::real::Transport transport{};
   std::string json;
   app.add_option("--rounds", rounds);
+  rehearse::bench::add_transport(app, transport);
   app.add_option("--json", json);
   CLI11_PARSE(app, argc, argv);
-  return rehearse::bench::publish(rehearse::bench::Bench(rounds).run(), json);
+  return rehearse::bench::publish(rehearse::bench::Bench(rounds, transport).run(), json);
 }

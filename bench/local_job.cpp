@@ -26,25 +26,36 @@ void check(const RunOutcome& outcome, const std::string& printed) {
 
 }  // namespace
 
-std::string run_pair(const real::Body& body, bool losses) {
+std::string run_pair(const real::Body& body, const PairOptions& pair) {
   std::string directory =
       (std::filesystem::temp_directory_path() / "rehearse-bench-XXXXXX").string();
   if (!::mkdtemp(directory.data())) throw Error(Code::cannot_start, "no temporary directory");
   real::LocalJobOptions options;
   options.workers = 2;
+  options.workers_per_host = 2;
+  options.transport = pair.transport;
   options.run_directory = directory;
   options.body = body;
   const RunOutcome outcome = real::run_local_job(options);
   const std::string printed = text_of_file(outcome.workers[0].log);
   std::filesystem::remove_all(directory);
-  if (!losses) check(outcome, printed);
+  if (!pair.losses) check(outcome, printed);
   return printed;
 }
 
-std::string run_pair(const Program& program, const std::string& workload, bool losses) {
+std::string run_pair(const Program& program, const std::string& workload,
+                     const PairOptions& options) {
   JobSpec job;
   job.workload = workload;
-  return run_pair([&](World& world) { worker_main(world, program, job); }, losses);
+  return run_pair([&](World& world) { worker_main(world, program, job); }, options);
+}
+
+void add_transport(CLI::App& app, real::Transport& transport) {
+  app.add_option_function<std::string>(
+         "--transport",
+         [&transport](const std::string& name) { transport = *real::transport_named(name); },
+         "between the two processes")
+      ->check(CLI::IsMember({"tcp", "shm"}));
 }
 
 }  // namespace rehearse::bench

@@ -51,6 +51,7 @@ RunOutcome run_job(const Case& run, const Program& program, virtual_world::Physi
   if (run.timeout != Duration::max()) {
     options.out_of_wall_time = [time = WallTime(run.timeout)] { return time.up(); };
   }
+  options.transport = real::transport_named(run.transport).value_or(real::Transport::automatic);
   options.seed = run.seed;
   options.limits = limits_of(run);
   if (!uncut) options.faults = run.scenario.faults;

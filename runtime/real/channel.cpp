@@ -14,4 +14,11 @@ std::string_view name(Transport transport) {
   return "?";
 }
 
+std::optional<Transport> transport_named(std::string_view name) {
+  for (const auto transport : {Transport::automatic, Transport::tcp, Transport::shm}) {
+    if (name == real::name(transport)) return transport;
+  }
+  return std::nullopt;
+}
+
 }  // namespace rehearse::real

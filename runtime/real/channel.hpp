@@ -23,6 +23,8 @@ enum class Transport : std::uint8_t {
   shm,  ///< shared memory; all processes must be of one machine
 };
 std::string_view name(Transport transport);
+/// Nothing if there is no transport of that name.
+std::optional<Transport> transport_named(std::string_view name);
 
 /// Payloads that are not copied into the stream: one side puts them into memory that the other can
 /// see, and says where.

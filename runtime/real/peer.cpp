@@ -13,8 +13,8 @@ namespace {
 constexpr Duration kRedialAfter = std::chrono::milliseconds(2);
 constexpr Duration kReadTurn = std::chrono::milliseconds(1);
 constexpr std::size_t kReadStepBytes = std::size_t{512} << 10;
-// Messages that follow one another within this share a write at the end of the turn, once so many
-// have: a few calls before a long computation all leave before it.
+// Messages of one turn that follow one another within this share a write at its end, once there were
+// so many: a few calls before a long computation all leave before it.
 constexpr Duration kGatherFor = std::chrono::microseconds(20);
 constexpr int kBurstMin = 4;
 constexpr int kRefusalsMax = 16;
@@ -39,9 +39,7 @@ void Peer::send(Lane lane, Message message, std::uint64_t lamport, Time not_befo
   }
   delivery_.submit(lane, std::move(message), lamport);
   flush_wanted_ = true;
-  burst_ = now - sent_at_ < kGatherFor ? burst_ + 1 : 0;
-  sent_at_ = now;
-  const bool gather = more_follows || burst_ >= kBurstMin;
+  const bool gather = more_follows || ++burst_ > kBurstMin;
   if (!gather || now - flushed_at_ >= kGatherFor) flush();
 }
 
@@ -298,6 +296,7 @@ Time Peer::next_timer() const {
 }
 
 void Peer::on_timer(Time now) {
+  burst_ = 0;
   if (next_timer() > now) return;
   const bool process_lives = link_ && link_->standing;
   if (!process_lives && delivery_.give_up_at() <= now) {

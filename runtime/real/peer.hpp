@@ -122,8 +122,7 @@ class Peer final : public Watcher, public FrameSink {
   bool farewell_wanted_ = false;
   int refusals_in_a_row_ = 0;
   Time flushed_at_{};
-  Time sent_at_{};
-  int burst_ = 0;  // messages in a row, each soon after the one before
+  int burst_ = 0;  // messages in this turn
   bool flush_wanted_ = false;
 };
 

@@ -17,10 +17,11 @@ namespace rehearse::real {
 /// A job with a run directory of its own, which is gone afterwards.
 class LocalRun {
  public:
-  explicit LocalRun(int workers) {
+  explicit LocalRun(int workers, Transport transport = Transport::automatic) {
     std::string name = (std::filesystem::temp_directory_path() / "rehearse-XXXXXX").string();
     options.run_directory = ::mkdtemp(name.data());
     options.workers = workers;
+    options.transport = transport;
     options.time_limit = std::chrono::seconds(30);
     options.limits.stop_grace = std::chrono::milliseconds(500);
   }

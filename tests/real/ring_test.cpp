@@ -32,15 +32,14 @@ Bytes random_bytes(std::size_t size_bytes, std::uint64_t seed) {
   return bytes;
 }
 
-// Any sequence of writes and reads, each of several pieces of any size (none, and more than the ring
-// holds): what comes out is what went in, each end takes as much as there is room or content for,
-// and the counts agree with a model that is a plain sequence.
+// Any sequence of writes and reads, each of several pieces of any size (none, and more than the
+// ring holds): what comes out is what went in, each end takes as much as there is room or content
+// for, and the counts agree with a model that is a plain sequence.
 RC_GTEST_PROP(Ring, IsAStreamOfItsBytes, ()) {
   Ring ring(64);
   Bytes in, out;
-  const auto steps = *rc::gen::container<std::vector<std::vector<std::uint8_t>>>(
-      rc::gen::resize(8, rc::gen::container<std::vector<std::uint8_t>>(
-                             rc::gen::inRange<std::uint8_t>(0, 100))));
+  const auto steps = *rc::gen::container<std::vector<std::vector<std::uint8_t>>>(rc::gen::resize(
+      8, rc::gen::container<std::vector<std::uint8_t>>(rc::gen::inRange<std::uint8_t>(0, 100))));
   bool writes = true;
   for (const auto& sizes : steps) {
     std::vector<Bytes> memory;

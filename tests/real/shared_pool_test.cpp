@@ -42,8 +42,9 @@ TEST(SharedPool, LendsMemoryWithoutACopy) {
   EXPECT_EQ(buffer.bytes[3], std::byte{9});
 }
 
-// Random takes, loans, returns on either side and deaths of the borrower, against a model that knows
-// what every block holds: memory that somebody still has, here or there, is never given out again.
+// Random takes, loans, returns on either side and deaths of the borrower, against a model that
+// knows what every block holds: memory that somebody still has, here or there, is never given out
+// again.
 RC_GTEST_PROP(SharedPool, NeverGivesOutMemoryThatSomebodyHas, ()) {
   struct Held {
     Buffer buffer;
