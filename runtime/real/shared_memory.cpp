@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <utility>
 
 #include "runtime/real/socket.hpp"
@@ -17,8 +18,25 @@ Failure no_memory() {
   return {Code::cannot_start, fmt::format("no shared memory: {}", error_text(errno)), {}, 0};
 }
 
+constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+
+// Huge pages need an address that is a multiple of theirs, which a mapping has by chance only: so
+// more addresses are taken than needed, and the ends given back.
+void* aligned_addresses(std::size_t size_bytes) {
+  void* all = ::mmap(nullptr, size_bytes + kHugePageBytes, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (all == MAP_FAILED) return nullptr;
+  auto* first = static_cast<std::byte*>(all);
+  const std::size_t before = -reinterpret_cast<std::uintptr_t>(all) % kHugePageBytes;
+  if (before > 0) ::munmap(first, before);
+  ::munmap(first + before + size_bytes, kHugePageBytes - before);
+  return first + before;
+}
+
 void* map_whole(int descriptor, std::size_t size_bytes, bool huge) {
-  void* at = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+  void* wanted = huge ? aligned_addresses(size_bytes) : nullptr;
+  const int fixed = wanted ? MAP_FIXED : 0;
+  void* at = ::mmap(wanted, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | fixed,
                     descriptor, 0);
   if (at == MAP_FAILED) return nullptr;
   if (huge) ::madvise(at, size_bytes, MADV_HUGEPAGE);

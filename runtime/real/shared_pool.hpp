@@ -23,9 +23,11 @@ namespace rehearse::real {
 /// Buffers may be given back by any thread and outlive the pool's maker.
 class SharedPool final : public Buffers, public std::enable_shared_from_this<SharedPool> {
  public:
-  /// Keeps at most `kept_bytes_max` of memory that nobody uses. Fails with `cannot_start`.
-  static Result<std::shared_ptr<SharedPool>> make(std::size_t kept_bytes_max = std::size_t{256}
-                                                                               << 20);
+  static constexpr std::size_t kKeptBytesMax = std::size_t{1} << 30;
+
+  /// Keeps at most `kept_bytes_max` of memory that nobody uses: much, because fresh shared memory
+  /// costs more than several copies of what it is taken for. Fails with `cannot_start`.
+  static Result<std::shared_ptr<SharedPool>> make(std::size_t kept_bytes_max = kKeptBytesMax);
 
   /// From the heap if small, or if the pool is used up.
   Buffer take(std::size_t size_bytes) override;
