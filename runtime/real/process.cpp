@@ -24,7 +24,7 @@ constexpr Duration kSpinFor = std::chrono::microseconds(50);
 constexpr Duration kPollEvery = std::chrono::microseconds(20);
 constexpr Duration kLingerStep = std::chrono::milliseconds(1);
 // While spinning, how often shared memory is looked at between two looks at sockets.
-constexpr int kLooksAPoll = 16;
+constexpr int kLooksAPoll = 64;
 constexpr int kCancelTriesMax = 3;
 
 // The exception of a task, as the launcher reports it.
