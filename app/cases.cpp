@@ -45,6 +45,7 @@ std::vector<Case> expand_cases(const std::vector<LoadedScenario>& files, const R
         run.repeat = repeat;
         run.repeats = options.repeat;
         run.timeout = options.timeout.value_or(Duration::max());
+        run.transport = options.transport;
         run.has_oracle = workload && workload->has_oracle;
         cases.push_back(std::move(run));
       }
@@ -88,6 +89,7 @@ std::string reproduce_line(const Case& run, const RunOptions& options, const std
   for (const std::string& argument : run.overrides) line += " --set " + shell_quoted(argument);
   if (options.check_determinism) line += " --check-determinism";
   if (!has_world(run.scenario, run.world)) line += " --force";
+  if (!options.transport.empty()) line += " --transport " + options.transport;
   if (options.timeout) line += " --timeout " + format_duration(*options.timeout);
   return line;
 }

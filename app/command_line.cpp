@@ -51,6 +51,10 @@ void add_run(CLI::App& app, CommandLine& line, RawRun& raw) {
   run->add_flag("--list", options.list, "print the cases and run nothing");
   run->add_flag("--force", options.force, "allow a world that the file does not name");
   run->add_option("--timeout", raw.timeout, "wall time that a case may take, e.g. 60s");
+  run->add_option(
+      "--transport", options.transport,
+      "between processes: tcp or shm (default: shared memory between workers of one host "
+      "of the file, TCP between hosts)");
   run->add_flag("--fail-fast", options.fail_fast, "stop after the first case that does not pass");
   run->add_option("--filter", options.filter, "only files whose path matches this glob");
 }
@@ -131,6 +135,10 @@ void finish_run(const CLI::App& run, const RawRun& raw, RunOptions& options) {
     auto timeout = harness::parse_duration(raw.timeout);
     if (!timeout.ok()) throw Refused{"--timeout: " + timeout.failure().message};
     options.timeout = timeout.value();
+  }
+  if (run.count("--transport") > 0 && options.transport != "tcp" && options.transport != "shm") {
+    throw Refused{fmt::format("unknown transport {}, expected tcp or shm",
+                              harness::in_quotes(options.transport))};
   }
   if (run.count("--json") > 0 && options.json.empty()) {
     throw Refused{"--json is empty, expected a file or -"};

@@ -23,6 +23,7 @@ struct RunOptions {
   bool force = false;
   bool fail_fast = false;
   std::optional<Duration> timeout;
+  std::string transport;  ///< of processes: "tcp", "shm", or empty
   std::string filter;
 };
 

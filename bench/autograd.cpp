@@ -1,8 +1,8 @@
-// Forward, backward and reading the gradients across two processes over TCP: a step of one call
+// Forward, backward and reading the gradients across two processes of one host: a step of one call
 // with a tiny operation, and ten calls nested back and forth. Prints medians of the whole and its
 // parts.
 //
-//   bench_autograd [--rounds 7] [--steps 300] [--json FILE]
+//   bench_autograd [--rounds 7] [--steps 300] [--transport tcp|shm] [--json FILE]
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
@@ -31,7 +31,8 @@ struct Times {
 
 class Bench {
  public:
-  Bench(int rounds, int steps) : rounds_(rounds), steps_(steps), scale_("scale"), hop_("hop") {
+  Bench(int rounds, int steps, real::Transport transport)
+      : rounds_(rounds), steps_(steps), transport_(transport), scale_("scale"), hop_("hop") {
     program_.function(scale_.name(), [](Tensor x) { return x * kFactor; });
     program_.function(hop_.name(), [this](Worker& worker, Tensor x, std::int64_t hops) {
       const Tensor y = x * kFactor;
@@ -42,7 +43,9 @@ class Bench {
     });
   }
 
-  nlohmann::json run() { return nlohmann::json::parse(run_pair(program_, "autograd")); }
+  nlohmann::json run() {
+    return nlohmann::json::parse(run_local(2, program_, "autograd", {.transport = transport_}));
+  }
 
  private:
   nlohmann::json measure(Worker& worker) {
@@ -91,6 +94,7 @@ class Bench {
   }
 
   int rounds_, steps_;
+  real::Transport transport_;
   Program program_{"bench_autograd"};
   Function<Tensor(Tensor)> scale_;
   Function<Tensor(Tensor, std::int64_t)> hop_;
@@ -100,12 +104,14 @@ class Bench {
 }  // namespace rehearse::bench
 
 int main(int argc, char** argv) {
-  CLI::App app{"Distributed autograd between two processes over TCP"};
+  CLI::App app{"Distributed autograd between two processes"};
   int rounds = 7, steps = 300;
+  rehearse::real::Transport transport{};
   std::string json;
   app.add_option("--rounds", rounds);
   app.add_option("--steps", steps, "steps in a round");
+  rehearse::bench::add_transport(app, transport);
   app.add_option("--json", json);
   CLI11_PARSE(app, argc, argv);
-  return rehearse::bench::publish(rehearse::bench::Bench(rounds, steps).run(), json);
+  return rehearse::bench::publish(rehearse::bench::Bench(rounds, steps, transport).run(), json);
 }

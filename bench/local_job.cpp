@@ -22,18 +22,6 @@ void check(const RunOutcome& outcome, const std::string& printed) {
   }
 }
 
-std::string run(int workers, const real::Body& body, bool losses) {
-  const real::RunDirectory directory;
-  real::LocalJobOptions options;
-  options.workers = workers;
-  options.run_directory = directory.path();
-  options.body = body;
-  const RunOutcome outcome = real::run_local_job(options);
-  const std::string printed = text_of_file(outcome.workers[0].log);
-  if (!losses) check(outcome, printed);
-  return printed;
-}
-
 real::Body body_of(const Program& program, const std::string& workload) {
   JobSpec job;
   job.workload = workload;
@@ -42,14 +30,31 @@ real::Body body_of(const Program& program, const std::string& workload) {
 
 }  // namespace
 
-std::string run_pair(const real::Body& body, bool losses) { return run(2, body, losses); }
-
-std::string run_pair(const Program& program, const std::string& workload, bool losses) {
-  return run(2, body_of(program, workload), losses);
+std::string run_local(int workers, const real::Body& body, const LocalOptions& local) {
+  const real::RunDirectory directory;
+  real::LocalJobOptions options;
+  options.workers = workers;
+  options.workers_per_host = workers;
+  options.transport = local.transport;
+  options.run_directory = directory.path();
+  options.body = body;
+  const RunOutcome outcome = real::run_local_job(options);
+  const std::string printed = text_of_file(outcome.workers[0].log);
+  if (!local.losses) check(outcome, printed);
+  return printed;
 }
 
-std::string run_workers(int workers, const Program& program, const std::string& workload) {
-  return run(workers, body_of(program, workload), false);
+std::string run_local(int workers, const Program& program, const std::string& workload,
+                      const LocalOptions& options) {
+  return run_local(workers, body_of(program, workload), options);
+}
+
+void add_transport(CLI::App& app, real::Transport& transport) {
+  app.add_option_function<std::string>(
+         "--transport",
+         [&transport](const std::string& name) { transport = *real::transport_named(name); },
+         "between the processes")
+      ->check(CLI::IsMember({"tcp", "shm"}));
 }
 
 }  // namespace rehearse::bench

@@ -1,7 +1,7 @@
-// A step of a distributed optimizer over four owners, the trainer one of them, over TCP: from the
+// A step of a distributed optimizer over four owners, the trainer one of them: from the
 // call to the return, without forward and backward.
 //
-//   bench_optimizer [--rounds 7] [--json FILE]
+//   bench_optimizer [--rounds 7] [--transport tcp|shm] [--json FILE]
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -33,7 +33,7 @@ struct Layer {
 
 class Bench {
  public:
-  explicit Bench(int rounds) : rounds_(rounds) {
+  Bench(int rounds, real::Transport transport) : rounds_(rounds), transport_(transport) {
     program_.function(make_layer_.name(), [](Worker& worker, std::int64_t width) {
       Layer& layer = worker.local<Layer>();
       layer.weight = at::rand({width, width}).div_(width).set_requires_grad(true);
@@ -50,7 +50,8 @@ class Bench {
   }
 
   nlohmann::json run() {
-    return nlohmann::json::parse(run_workers(kOwners, program_, "optimizer"));
+    return nlohmann::json::parse(
+        run_local(kOwners, program_, "optimizer", {.transport = transport_}));
   }
 
  private:
@@ -97,6 +98,7 @@ class Bench {
   }
 
   int rounds_;
+  real::Transport transport_;
   Program program_{"bench_optimizer"};
   Function<std::vector<RemoteRef<Tensor>>(std::int64_t)> make_layer_{"make_layer"};
   Function<Tensor(Tensor)> forward_{"forward"};
@@ -106,11 +108,13 @@ class Bench {
 }  // namespace rehearse::bench
 
 int main(int argc, char** argv) {
-  CLI::App app{"Distributed optimizer over four processes and TCP"};
+  CLI::App app{"Distributed optimizer over four processes"};
   int rounds = 7;
+  rehearse::real::Transport transport{};
   std::string json;
   app.add_option("--rounds", rounds);
+  rehearse::bench::add_transport(app, transport);
   app.add_option("--json", json);
   CLI11_PARSE(app, argc, argv);
-  return rehearse::bench::publish(rehearse::bench::Bench(rounds).run(), json);
+  return rehearse::bench::publish(rehearse::bench::Bench(rounds, transport).run(), json);
 }

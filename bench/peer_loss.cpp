@@ -1,7 +1,7 @@
 // How long after a worker's process is killed a caller that waits for it hears of it: from the
 // return of kill(2) to Error{peer_lost}, in processes, a job for each sample.
 //
-//   bench_peer_loss [--samples 15] [--resident-mib 0,32,60] [--json FILE]
+//   bench_peer_loss [--samples 15] [--resident-mib 0,32,60] [--transport tcp|shm] [--json FILE]
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -22,8 +22,9 @@ constexpr int kOther = 1;
 
 class Bench {
  public:
-  explicit Bench(std::size_t resident_mib)
-      : pid_(program_.function("pid",
+  Bench(std::size_t resident_mib, real::Transport transport)
+      : transport_(transport),
+        pid_(program_.function("pid",
                                [resident_mib](Worker& worker) {
                                  Bytes& ballast = worker.local<Bytes>();
                                  ballast.assign(resident_mib << 20, std::byte{1});
@@ -37,7 +38,9 @@ class Bench {
     });
   }
 
-  double sample() { return std::stod(run_pair(program_, "loss", true)); }
+  double sample() {
+    return std::stod(run_local(2, program_, "loss", {.transport = transport_, .losses = true}));
+  }
 
  private:
   double microseconds_to_loss(Rpc& rpc) {
@@ -54,15 +57,17 @@ class Bench {
     throw Error(Code::cannot_start, "a worker that was killed has answered");
   }
 
+  real::Transport transport_;
   Program program_{"bench_peer_loss"};
   Function<std::int64_t()> pid_;
   Function<void()> wait_;
 };
 
-nlohmann::json measure(int samples, const std::vector<std::size_t>& sizes_mib) {
+nlohmann::json measure(int samples, const std::vector<std::size_t>& sizes_mib,
+                       real::Transport transport) {
   auto rows = nlohmann::json::array();
   for (const std::size_t size_mib : sizes_mib) {
-    Bench bench(size_mib);
+    Bench bench(size_mib, transport);
     Figure figure{fmt::format("peer_lost_{}MiB", size_mib), "us", {}, {}, {}};
     for (int i = 0; i < samples; ++i) figure.ours.push_back(bench.sample());
     rows.push_back(json_of(figure));
@@ -81,7 +86,9 @@ int main(int argc, char** argv) {
   app.add_option("--samples", samples);
   app.add_option("--resident-mib", sizes_mib, "what the killed process holds beside libtorch")
       ->delimiter(',');
+  rehearse::real::Transport transport{};
+  rehearse::bench::add_transport(app, transport);
   app.add_option("--json", json);
   CLI11_PARSE(app, argc, argv);
-  return rehearse::bench::publish(rehearse::bench::measure(samples, sizes_mib), json);
+  return rehearse::bench::publish(rehearse::bench::measure(samples, sizes_mib, transport), json);
 }

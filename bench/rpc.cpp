@@ -1,8 +1,9 @@
-// Round trips of a function that returns its tensor, between two processes over TCP, each beside a
+// Round trips of a function that returns its tensor, between two processes of one host, each
+// beside a
 // bare blocking TCP ping-pong of the same bytes in the same processes, in turn; then messages a
 // second with many calls under way.
 //
-//   bench_rpc [--rounds 7] [--size 16MiB] [--json FILE]
+//   bench_rpc [--rounds 7] [--size 16MiB] [--transport tcp|shm] [--json FILE]
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -32,13 +33,15 @@ struct Size {
 constexpr std::array kSizes{Size{"1KiB", 1 << 10, 2000}, Size{"64KiB", 64 << 10, 600},
                             Size{"1MiB", 1 << 20, 100}, Size{"16MiB", 16 << 20, 12}};
 constexpr std::size_t kInFlight = 64;
-constexpr int kPipelined = 20'000;
+// Messages, many of them under way at once.
+constexpr std::array kPipelined{Size{"1KiB", 1 << 10, 20'000}, Size{"16MiB", 16 << 20, 256}};
 constexpr int kOther = 1;
 
 class Bench {
  public:
-  Bench(int rounds, std::string only)
+  Bench(int rounds, std::string only, real::Transport transport)
       : rounds_(rounds),
+        transport_(transport),
         only_(std::move(only)),
         pair_(bare_pair()),
         identity_(program_.function("identity", [](Tensor x) { return x; })),
@@ -51,7 +54,9 @@ class Bench {
     });
   }
 
-  nlohmann::json run() { return nlohmann::json::parse(run_pair(program_, "rpc")); }
+  nlohmann::json run() {
+    return nlohmann::json::parse(run_local(2, program_, "rpc", {.transport = transport_}));
+  }
 
  private:
   nlohmann::json measure(Rpc& rpc) {
@@ -60,10 +65,14 @@ class Bench {
     for (const Size& size : kSizes) {
       if (only_.empty() || only_ == size.name) rows.push_back(json_of(round_trip(rpc, size)));
     }
-    if (!only_.empty()) return rows;
-    Figure pipelined{fmt::format("rpc_1KiB_{}_in_flight", kInFlight), "messages_per_s", {}, {}, {}};
-    for (int round = 0; round < rounds_; ++round) pipelined.ours.push_back(in_flight(rpc));
-    rows.push_back(json_of(pipelined));
+    for (const Size& size : kPipelined) {
+      if (!only_.empty() && only_ != size.name) continue;
+      Figure figure{
+          fmt::format("rpc_{}_{}_in_flight", size.name, kInFlight), "messages_per_s", {}, {}, {}};
+      in_flight(rpc, size);
+      for (int round = 0; round < rounds_; ++round) figure.ours.push_back(in_flight(rpc, size));
+      rows.push_back(json_of(figure));
+    }
     return rows;
   }
 
@@ -96,11 +105,11 @@ class Bench {
     return result;
   }
 
-  double in_flight(Rpc& rpc) {
-    const Tensor x = at::rand({256});
+  double in_flight(Rpc& rpc, const Size& size) {
+    const Tensor x = at::rand({size.bytes / 4});
     std::deque<Future<Tensor>> under_way;
     const auto start = SteadyClock::now();
-    for (int i = 0; i < kPipelined; ++i) {
+    for (int i = 0; i < size.round_trips; ++i) {
       if (under_way.size() == kInFlight) {
         under_way.front().wait();
         under_way.pop_front();
@@ -108,10 +117,11 @@ class Bench {
       under_way.push_back(rpc.async(kOther, identity_, x));
     }
     for (const auto& future : under_way) future.wait();
-    return kPipelined / microseconds_since(start) * 1e6;
+    return size.round_trips / microseconds_since(start) * 1e6;
   }
 
   int rounds_;
+  real::Transport transport_;
   std::string only_;  // the size; empty: all of them, and many in flight
   std::array<int, 2> pair_;
   Bytes buffer_;
@@ -124,12 +134,14 @@ class Bench {
 }  // namespace rehearse::bench
 
 int main(int argc, char** argv) {
-  CLI::App app{"RPC round trips between two processes over TCP"};
+  CLI::App app{"RPC round trips between two processes"};
   int rounds = 7;
   std::string json, only;
   app.add_option("--rounds", rounds);
   app.add_option("--size", only, "this one alone");
+  rehearse::real::Transport transport{};
+  rehearse::bench::add_transport(app, transport);
   app.add_option("--json", json);
   CLI11_PARSE(app, argc, argv);
-  return rehearse::bench::publish(rehearse::bench::Bench(rounds, only).run(), json);
+  return rehearse::bench::publish(rehearse::bench::Bench(rounds, only, transport).run(), json);
 }

@@ -21,6 +21,7 @@ struct Case {
   int repeat = 1;  ///< which of `repeats`, from 1
   int repeats = 1;
   Duration timeout = Duration::max();  ///< wall time of the run
+  std::string transport;               ///< between processes, by name; empty: chosen by itself
   bool has_oracle = true;              ///< of the workload
 
   /// "sim", or "sim#2" where it is repeated: unique within a file.

@@ -1,5 +1,7 @@
-"""PyTorch's distributed autograd (tcp transport) between two processes of this machine: what
-bench_autograd measures of ours. Prints one JSON line, {name: microseconds}."""
+"""PyTorch's distributed autograd between two processes of this machine: what bench_autograd measures
+of ours. Prints one JSON line, {name: microseconds}.
+
+usage: autograd.py [tcp|default], as rpc.py"""
 
 import json
 import statistics

@@ -1,11 +1,14 @@
-"""PyTorch's RPC (TensorPipe, tcp transport) between two processes of this machine: what bench_rpc
-measures of ours. Prints one JSON line, {name: value}."""
+"""PyTorch's RPC (TensorPipe) between two processes of this machine: what bench_rpc measures of ours.
+
+usage: rpc.py [tcp|default]; default is what TensorPipe chooses by itself, shared memory. Prints one
+JSON line, {name: value}."""
 
 import collections
 import json
 import os
 import socket
 import statistics
+import sys
 import time
 
 os.environ.setdefault("TP_SOCKET_IFNAME", "lo")
@@ -17,7 +20,7 @@ import torch.multiprocessing as processes
 
 SIZES = {"1KiB": (1 << 10, 500), "64KiB": (64 << 10, 200), "1MiB": (1 << 20, 50), "16MiB": (16 << 20, 8)}
 IN_FLIGHT = 64
-PIPELINED = 2000
+PIPELINED = {"1KiB": (1 << 10, 2000), "16MiB": (16 << 20, 128)}
 
 
 def identity(x):
@@ -32,9 +35,8 @@ def free_port():
 
 def options(port):
     """The uv transport with the basic channel is plain TCP."""
-    return rpc.TensorPipeRpcBackendOptions(
-        init_method=f"tcp://127.0.0.1:{port}", rpc_timeout=60, _transports=["uv"], _channels=["basic"]
-    )
+    plain = {"_transports": ["uv"], "_channels": ["basic"]} if sys.argv[1:] != ["default"] else {}
+    return rpc.TensorPipeRpcBackendOptions(init_method=f"tcp://127.0.0.1:{port}", rpc_timeout=60, **plain)
 
 
 def run_pair(measure):
@@ -74,17 +76,17 @@ def median_us(action, times):
     return statistics.median(samples) * 1e6
 
 
-def in_flight():
-    x = torch.rand(256)
+def in_flight(size_bytes, times):
+    x = torch.rand(size_bytes // 4)
     under_way = collections.deque()
     start = time.perf_counter()
-    for _ in range(PIPELINED):
+    for _ in range(times):
         if len(under_way) == IN_FLIGHT:
             under_way.popleft().wait()
         under_way.append(rpc.rpc_async("w1", identity, args=(x,)))
     for future in under_way:
         future.wait()
-    return PIPELINED / (time.perf_counter() - start)
+    return times / (time.perf_counter() - start)
 
 
 def measure():
@@ -94,8 +96,9 @@ def measure():
         call = lambda: rpc.rpc_sync("w1", identity, args=(x,))
         median_us(call, max(5, times // 5))
         values[f"rpc_{name}"] = median_us(call, times)
-    in_flight()
-    values[f"rpc_1KiB_{IN_FLIGHT}_in_flight"] = in_flight()
+    for name, (size_bytes, times) in PIPELINED.items():
+        in_flight(size_bytes, times)
+        values[f"rpc_{name}_{IN_FLIGHT}_in_flight"] = in_flight(size_bytes, times)
     return values
 
 

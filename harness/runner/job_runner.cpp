@@ -165,6 +165,7 @@ Result<RunOutcome> JobRunner::run_apart_or_in_processes(const Case& run, bool ke
   options.command = {executable_, "worker", "--job", to_text(job_of(run.scenario))};
   options.workers = static_cast<int>(run.scenario.cluster.workers());
   options.workers_per_host = static_cast<int>(run.scenario.cluster.workers_per_host);
+  options.transport = real::transport_named(run.transport).value_or(real::Transport::automatic);
   options.seed = run.seed;
   options.limits = limits_of(run);
   options.faults = run.scenario.faults;

@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 
-#include <bit>
 #include <cstdlib>
 #include <new>
 
@@ -37,21 +36,10 @@ BufferPool::~BufferPool() {
   }
 }
 
-std::size_t BufferPool::class_of(std::size_t size_bytes) {
-  const auto power = static_cast<std::size_t>(std::bit_width(size_bytes - 1));
-  const std::size_t three_quarters = std::size_t{3} << (power - 2);
-  return 2 * power - (size_bytes <= three_quarters ? 1 : 0);
-}
-
-std::size_t BufferPool::size_of(std::size_t size_class) {
-  const std::size_t power = (size_class + 1) / 2;
-  return size_class % 2 == 0 ? std::size_t{1} << power : std::size_t{3} << (power - 2);
-}
-
 Buffer BufferPool::take(std::size_t size_bytes) {
   if (size_bytes < kPooledBytesMin) return from_heap(size_bytes);
-  const std::size_t size_class = class_of(size_bytes);
-  Block block{nullptr, size_of(size_class)};
+  const std::size_t size_class = SizeClasses::of(size_bytes);
+  Block block{nullptr, SizeClasses::size_bytes(size_class)};
   {
     const std::lock_guard lock(mutex_);
     if (!kept_[size_class].empty()) {

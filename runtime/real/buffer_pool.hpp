@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "runtime/real/size_classes.hpp"
 #include "runtime/world/buffers.hpp"
 
 namespace rehearse::real {
@@ -25,22 +26,18 @@ class BufferPool final : public Buffers, public std::enable_shared_from_this<Buf
   Buffer take(std::size_t size_bytes) override;
 
  private:
-  // Two classes per power of two: at most a third of a buffer is unused.
-  static constexpr std::size_t kClasses = 96;
   struct Block {
     void* memory;
     std::size_t size_bytes;
   };
 
   explicit BufferPool(std::size_t kept_bytes_max) : kept_bytes_max_(kept_bytes_max) {}
-  static std::size_t class_of(std::size_t size_bytes);
-  static std::size_t size_of(std::size_t size_class);
   void give_back(Block block, std::size_t size_class);
 
   std::size_t kept_bytes_max_;
   std::mutex mutex_;
   std::size_t kept_bytes_ = 0;
-  std::array<std::vector<Block>, kClasses> kept_;
+  std::array<std::vector<Block>, SizeClasses::kCount> kept_;
 };
 
 }  // namespace rehearse::real

@@ -56,7 +56,9 @@ void become_worker_process(const Child::Plan& plan, pid_t launcher) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  for (const int kept : {spec, plan.options.listener, plan.options.control, plan.options.counts}) {
+  const ProcessOptions& options = plan.options;
+  for (const int kept :
+       {spec, options.listener, options.local_listener, options.control, options.counts}) {
     if (kept >= 0) keep_on_exec(kept);
   }
   ::execvp(arguments[0], arguments.data());
@@ -91,7 +93,7 @@ Child::Child(pid_t pid, Descriptor pidfd, Descriptor control)
 
 Result<Child> Child::start(Plan plan) {
   const std::string program = plan.command.empty() ? plan.options.spec.name : plan.command[0];
-  const Descriptor listener(plan.options.listener);
+  const Descriptor listener(plan.options.listener), local(plan.options.local_listener);
   std::array<int, 2> ends{}, pipe_ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0 ||
       ::pipe2(pipe_ends.data(), O_CLOEXEC) != 0) {

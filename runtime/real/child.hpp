@@ -24,7 +24,7 @@ class Child {
   struct Plan {
     std::vector<std::string> command;  ///< empty: `body` in a forked child
     const Body* body = nullptr;
-    ProcessOptions options;  ///< `listener` is taken over
+    ProcessOptions options;  ///< the listeners are taken over
     std::string log_path;
     std::vector<int> launchers_own;  ///< descriptors that the child must not keep
   };

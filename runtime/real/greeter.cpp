@@ -1,7 +1,6 @@
 #include "runtime/real/greeter.hpp"
 
-#include <sys/socket.h>
-
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -9,19 +8,25 @@ namespace rehearse::real {
 
 Greeter::Greeter(std::unique_ptr<Link> link, Poller& poller)
     : poller_(poller), link_(std::move(link)) {
-  poller_.add(link_->socket.get(), *this);
+  link_->channel->watch(poller_, *this);
 }
 
 Greeter::~Greeter() { release(); }
 
 std::unique_ptr<Link> Greeter::release() {
-  if (link_) poller_.remove(link_->socket.get(), *this);
+  if (link_ && state_ == State::waiting) link_->channel->unwatch(poller_, *this);
   return std::move(link_);
 }
 
 void Greeter::fail(Failure failure) {
   failure_ = std::move(failure);
-  state_ = State::failed;
+  end(State::failed);
+}
+
+// What follows the greeting waits in the channel until somebody takes it over.
+void Greeter::end(State state) {
+  state_ = state;
+  link_->channel->unwatch(poller_, *this);
 }
 
 void Greeter::ready(std::uint32_t) {
@@ -33,8 +38,8 @@ void Greeter::ready(std::uint32_t) {
 bool Greeter::fill(std::size_t size_bytes) {
   while (bytes_.size() < size_bytes) {
     std::array<std::byte, 256> part;
-    const ssize_t got = ::recv(link_->socket.get(), part.data(),
-                               std::min(part.size(), size_bytes - bytes_.size()), 0);
+    const iovec piece{part.data(), std::min(part.size(), size_bytes - bytes_.size())};
+    const ssize_t got = link_->channel->read({&piece, 1});
     if (got > 0) {
       bytes_.insert(bytes_.end(), part.begin(), part.begin() + got);
     } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
@@ -64,7 +69,7 @@ void Greeter::read_hello() {
   const auto hello = decode_hello(*prelude_, body);
   if (!hello.ok()) return fail(hello.failure());
   hello_ = hello.value();
-  state_ = State::greeted;
+  end(State::greeted);
 }
 
 }  // namespace rehearse::real

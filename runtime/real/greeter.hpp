@@ -27,6 +27,7 @@ class Greeter final : public Watcher {
 
  private:
   void fail(Failure failure);
+  void end(State state);
   bool fill(std::size_t size_bytes);
   void read_prelude();
   void read_hello();

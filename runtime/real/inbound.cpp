@@ -1,7 +1,6 @@
 #include "runtime/real/inbound.hpp"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -24,7 +23,8 @@ std::span<std::byte> Inbound::direct() const {
   return staged() == 0 ? target_.subspan(target_filled_) : std::span<std::byte>();
 }
 
-Inbound::Result Inbound::read(int socket, FrameSink& sink, std::size_t budget_bytes) {
+Inbound::Result Inbound::read(Channel& channel, FrameSink& sink, std::size_t budget_bytes) {
+  lending_ = channel.lending();
   for (std::size_t total = 0;;) {
     if (begin_ == end_) {
       begin_ = end_ = 0;
@@ -39,12 +39,9 @@ Inbound::Result Inbound::read(int socket, FrameSink& sink, std::size_t budget_by
     const std::size_t room = kStagingBytes - end_;
     const std::size_t staged_max =
         large.empty() ? (bulk_ ? std::min(room, kBulkStagedBytes) : room) : kBehindBytes;
-    iovec pieces[2] = {{large.data(), large.size()}, {staging_.get() + end_, staged_max}};
-    msghdr what{};
-    what.msg_iov = large.empty() ? pieces + 1 : pieces;
-    what.msg_iovlen = large.empty() ? 1 : 2;
+    const iovec pieces[2] = {{large.data(), large.size()}, {staging_.get() + end_, staged_max}};
     const std::size_t asked = large.size() + staged_max;
-    const ssize_t got = ::recvmsg(socket, &what, 0);
+    const ssize_t got = channel.read(std::span(pieces).subspan(large.empty() ? 1 : 0));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno == EAGAIN ? Result::drained : Result::broken;
     if (got == 0) return Result::closed;
@@ -55,7 +52,7 @@ Inbound::Result Inbound::read(int socket, FrameSink& sink, std::size_t budget_by
     if (!parse(sink)) return Result::refused;
     total += size;
     // A short read of a stream means that it is empty; what comes later is a new edge.
-    if (size < asked) return Result::drained;
+    if (size < asked && !channel.ending()) return Result::drained;
     if (total >= budget_bytes) return Result::more;
   }
 }
@@ -116,23 +113,32 @@ Status Inbound::begin_frame(FrameSink& sink) {
   return {};
 }
 
+// What every part of a message must agree with.
+Status Inbound::check_part(const Partial& partial) const {
+  if (partial.under_way && frame_->sequence == partial.prelude.sequence &&
+      frame_->offset == partial.received) {
+    return {};
+  }
+  return corrupt(fmt::format("a part of message {} at {} does not follow what came before",
+                             frame_->sequence, frame_->offset));
+}
+
 Status Inbound::begin_segment() {
   Partial& partial = partial_[static_cast<std::size_t>(frame_->lane)];
-  if (!partial.under_way || frame_->sequence != partial.prelude.sequence ||
-      frame_->offset != partial.received) {
-    return corrupt(fmt::format("a part of message {} at {} does not follow what came before",
-                               frame_->sequence, frame_->offset));
-  }
-  while (partial.position == partial.targets[partial.payload].size()) {
-    ++partial.payload;
-    partial.position = 0;
-  }
-  const auto rest = partial.targets[partial.payload].subspan(partial.position);
-  if (frame_->body_bytes == 0 || frame_->body_bytes > rest.size()) {
+  if (Status status = check_part(partial); !status.ok()) return status;
+  const std::uint64_t left = partial.sizes[partial.payload] - partial.position;
+  if (frame_->body_bytes == 0 || frame_->body_bytes > left) {
     return corrupt(
-        fmt::format("a part of {} bytes, where {} are missing", frame_->body_bytes, rest.size()));
+        fmt::format("a part of {} bytes, where {} are missing", frame_->body_bytes, left));
   }
-  target_ = rest.first(frame_->body_bytes);
+  if (partial.position == 0) {
+    auto buffer = buffer_for(partial.sizes[partial.payload]);
+    if (!buffer.ok()) return buffer.failure();
+    partial.target = buffer.value().bytes;
+    partial.message.payloads[partial.payload] =
+        Payload(std::move(buffer.value().owner), partial.target);
+  }
+  target_ = partial.target.subspan(partial.position, frame_->body_bytes);
   return {};
 }
 
@@ -147,6 +153,9 @@ Status Inbound::finish_frame(FrameSink& sink, std::span<const std::byte> body) {
     case FrameType::segment:
       status = finish_segment(sink);
       break;
+    case FrameType::loan:
+      status = finish_loan(sink, body);
+      break;
     default:
       status = sink.on_frame(prelude, body);
       break;
@@ -158,20 +167,20 @@ Status Inbound::finish_frame(FrameSink& sink, std::span<const std::byte> body) {
   return status;
 }
 
-Status Inbound::take_payloads(const Lead& lead, Partial& partial) {
+rehearse::Result<Buffer> Inbound::buffer_for(std::size_t size_bytes) {
+  Buffer buffer = pool_->take(size_bytes);
+  if (buffer.owner) return buffer;
+  return Failure{Code::bad_argument, fmt::format("no memory for {} bytes", size_bytes), {}, 0};
+}
+
+Status Inbound::take_inline(const Lead& lead, Message& message) {
   auto source = lead.inline_payloads;
   for (const std::uint64_t size : lead.payload_sizes) {
-    const auto buffer = pool_->take(size);
-    if (!buffer.owner) {
-      return Failure{Code::bad_argument, fmt::format("no memory for {} bytes", size), {}, 0};
-    }
-    if (lead.is_inline()) {
-      std::copy_n(source.begin(), size, buffer.bytes.begin());
-      source = source.subspan(size);
-    } else {
-      partial.targets.push_back(buffer.bytes);
-    }
-    partial.message.payloads.emplace_back(buffer.owner, buffer.bytes);
+    auto buffer = buffer_for(size);
+    if (!buffer.ok()) return buffer.failure();
+    std::copy_n(source.begin(), size, buffer.value().bytes.begin());
+    source = source.subspan(size);
+    message.payloads.emplace_back(std::move(buffer.value().owner), buffer.value().bytes);
   }
   return {};
 }
@@ -185,21 +194,50 @@ Status Inbound::begin_message(FrameSink& sink, std::span<const std::byte> body) 
   partial.prelude = *frame_;
   partial.message.kind = frame_->kind;
   partial.message.header.assign(lead.value().header.begin(), lead.value().header.end());
-  if (Status status = take_payloads(lead.value(), partial); !status.ok()) return status;
   bulk_ = !lead.value().is_inline();
-  if (!bulk_) return sink.on_message(*frame_, std::move(partial.message));
+  if (!bulk_) {
+    if (Status status = take_inline(lead.value(), partial.message); !status.ok()) return status;
+    return sink.on_message(*frame_, std::move(partial.message));
+  }
+  partial.sizes = lead.value().payload_sizes;
+  partial.message.payloads.resize(partial.sizes.size());
   partial.expected = lead.value().payload_bytes;
   partial.under_way = true;
-  return {};
+  return finish_part(sink, partial, 0);
 }
 
 Status Inbound::finish_segment(FrameSink& sink) {
+  return finish_part(sink, partial_[static_cast<std::size_t>(frame_->lane)], frame_->body_bytes);
+}
+
+Status Inbound::finish_loan(FrameSink& sink, std::span<const std::byte> body) {
   Partial& partial = partial_[static_cast<std::size_t>(frame_->lane)];
-  partial.received += frame_->body_bytes;
-  partial.position += frame_->body_bytes;
-  if (partial.received < partial.expected) return {};
-  Partial whole = std::exchange(partial, {});
-  return sink.on_message(whole.prelude, std::move(whole.message));
+  if (Status status = check_part(partial); !status.ok()) return status;
+  const auto loan = decode_loan(body);
+  if (!loan.ok()) return loan.failure();
+  const std::uint64_t size_bytes = loan.value().size_bytes;
+  if (!lending_ || partial.position != 0 || size_bytes != partial.sizes[partial.payload]) {
+    return corrupt(fmt::format("a loan of {} bytes that was not expected", size_bytes));
+  }
+  auto payload = lending_->borrow(loan.value());
+  if (!payload.ok()) return payload.failure();
+  partial.message.payloads[partial.payload] = std::move(payload).or_throw();
+  return finish_part(sink, partial, size_bytes);
+}
+
+// Goes on to the next payload that has bytes, or hands the message on.
+Status Inbound::finish_part(FrameSink& sink, Partial& partial, std::size_t size_bytes) {
+  partial.received += size_bytes;
+  partial.position += size_bytes;
+  if (partial.received == partial.expected) {
+    Partial whole = std::exchange(partial, {});
+    return sink.on_message(whole.prelude, std::move(whole.message));
+  }
+  while (partial.position == partial.sizes[partial.payload]) {
+    ++partial.payload;
+    partial.position = 0;
+  }
+  return {};
 }
 
 }  // namespace rehearse::real

@@ -8,6 +8,7 @@
 
 #include "runtime/base/result.hpp"
 #include "runtime/real/buffer_pool.hpp"
+#include "runtime/real/channel.hpp"
 #include "runtime/world/frame.hpp"
 
 namespace rehearse::real {
@@ -24,8 +25,9 @@ class FrameSink {
   virtual Status on_frame(const Prelude& prelude, std::span<const std::byte> body) = 0;
 };
 
-/// Reads frames from a socket and puts messages together. Small frames pass through a staging
-/// buffer, many a read; large payloads are read straight to where they stay.
+/// Reads frames from a channel and puts messages together. Small frames pass through a staging
+/// buffer, many a read; large payloads are read straight to where they stay, or are there already
+/// if the peer lends them.
 class Inbound {
  public:
   explicit Inbound(std::shared_ptr<BufferPool> pool);
@@ -38,7 +40,7 @@ class Inbound {
     refused,  ///< `sink` or a check did not accept something; see `failure()`
   };
   /// Reads until nothing is left or about `budget_bytes` have been read.
-  Result read(int socket, FrameSink& sink, std::size_t budget_bytes);
+  Result read(Channel& channel, FrameSink& sink, std::size_t budget_bytes);
   const Failure& failure() const { return failure_; }
 
  private:
@@ -46,10 +48,11 @@ class Inbound {
   struct Partial {
     Prelude prelude;
     Message message;
-    std::vector<std::span<std::byte>> targets;  // of its payloads
+    std::vector<std::uint64_t> sizes;  // of its payloads
     std::uint64_t received = 0;
     std::uint64_t expected = 0;
-    std::size_t payload = 0;
+    std::size_t payload = 0;      // the one that is coming
+    std::span<std::byte> target;  // where it goes
     std::size_t position = 0;
     bool under_way = false;
   };
@@ -59,9 +62,13 @@ class Inbound {
   Status begin_frame(FrameSink& sink);
   Status finish_frame(FrameSink& sink, std::span<const std::byte> body);
   Status begin_message(FrameSink& sink, std::span<const std::byte> body);
+  Status check_part(const Partial& partial) const;
   Status begin_segment();
   Status finish_segment(FrameSink& sink);
-  Status take_payloads(const Lead& lead, Partial& partial);
+  Status finish_loan(FrameSink& sink, std::span<const std::byte> body);
+  Status finish_part(FrameSink& sink, Partial& partial, std::size_t size_bytes);
+  Status take_inline(const Lead& lead, Message& message);
+  rehearse::Result<Buffer> buffer_for(std::size_t size_bytes);
   std::span<std::byte> direct() const;
   void took_direct(std::size_t size_bytes);
   std::size_t staged() const { return end_ - begin_; }
@@ -81,6 +88,7 @@ class Inbound {
   std::uint32_t target_crc_ = 0;
   Bytes large_;
   std::array<Partial, kLanes> partial_;
+  Lending* lending_ = nullptr;  // of the channel that is being read
   Failure failure_;
 };
 

@@ -17,6 +17,7 @@ struct LocalJobOptions {
   Body body;
   int workers = 1;
   int workers_per_host = 1;
+  Transport transport = Transport::automatic;
   std::vector<std::string> names;  ///< of the workers; empty: "w0", "w1", …
   std::uint64_t seed = 0;
   std::uint64_t job = 0;  ///< 0: drawn, so that no two jobs of a machine are one

@@ -121,38 +121,50 @@ Failure LocalJob::prepare() {
   }
   // Every listener is there before the first worker runs: so a refused connection means a process
   // that is gone, not one that has not started.
-  std::vector<Listener> listeners;
+  std::vector<Door> doors;
   for (const Member& member : members_) {
-    auto listener = listen_on_loopback();
-    if (!listener.ok()) return listener.failure();
+    auto door = open_door(member.outcome.rank);
+    if (!door.ok()) return door.failure();
     Address address;
     address.job = job_;
     address.generation = options_.generation;
-    address.worker = static_cast<std::uint16_t>(listeners.size());
+    address.worker = static_cast<std::uint16_t>(doors.size());
     address.incarnation = 1;
-    book_.push_back({member.name, address, listener.value().place});
-    listeners.push_back(std::move(listener).or_throw());
+    book_.push_back({member.name, address, door.value().tcp.place});
+    doors.push_back(std::move(door).or_throw());
   }
-  start_all(std::move(listeners));
+  start_all(std::move(doors));
   return {};
 }
 
-void LocalJob::start_all(std::vector<Listener> listeners) {
+Result<LocalJob::Door> LocalJob::open_door(int rank) const {
+  auto tcp = listen_on_loopback();
+  if (!tcp.ok()) return tcp.failure();
+  auto local = listen_locally();
+  if (!local.ok()) return local.failure();
+  Door door{std::move(tcp).or_throw(), std::move(local).or_throw()};
+  door.tcp.place.node = rank / std::max(1, options_.workers_per_host);
+  door.tcp.place.local = door.local.name;
+  return door;
+}
+
+void LocalJob::start_all(std::vector<Door> doors) {
   for (int rank = 0; rank < options_.workers; ++rank) {
     Member& member = members_[static_cast<std::size_t>(rank)];
     Child::Plan plan;
     plan.command = options_.command;
     plan.body = &options_.body;
-    plan.options = process_options(rank, listeners[static_cast<std::size_t>(rank)]);
+    Door& door = doors[static_cast<std::size_t>(rank)];
+    plan.options = process_options(rank, door);
     plan.log_path = member.outcome.log;
     plan.launchers_own = own_descriptors();
-    for (const Listener& other : listeners) {
-      const int descriptor = other.socket.get();
-      if (descriptor >= 0 && descriptor != plan.options.listener) {
-        plan.launchers_own.push_back(descriptor);
+    door.tcp.socket.release();  // the plan has them
+    door.local.socket.release();
+    for (const Door& other : doors) {
+      for (const int descriptor : {other.tcp.socket.get(), other.local.socket.get()}) {
+        if (descriptor >= 0) plan.launchers_own.push_back(descriptor);
       }
     }
-    listeners[static_cast<std::size_t>(rank)].socket.release();  // the plan has it
     auto child = Child::start(std::move(plan));
     if (child.ok()) {
       member.child = std::move(child).or_throw();
@@ -163,7 +175,7 @@ void LocalJob::start_all(std::vector<Listener> listeners) {
   }
 }
 
-ProcessOptions LocalJob::process_options(int rank, const Listener& listener) const {
+ProcessOptions LocalJob::process_options(int rank, const Door& door) const {
   const auto index = static_cast<std::size_t>(rank);
   ProcessOptions process;
   process.spec.address = book_[index].address;
@@ -175,7 +187,9 @@ ProcessOptions LocalJob::process_options(int rank, const Listener& listener) con
   process.limits = options_.limits;
   process.book = book_;
   process.faults = options_.faults;
-  process.listener = listener.socket.get();
+  process.listener = door.tcp.socket.get();
+  process.local_listener = door.local.socket.get();
+  process.transport = options_.transport;
   if (counts_) process.counts = counts_->descriptor();
   process.start_ns = start_ns_;
   process.disk_directory = disk_path(options_.run_directory, book_[index].name);

@@ -6,6 +6,7 @@
 
 #include "runtime/real/child.hpp"
 #include "runtime/real/launcher.hpp"
+#include "runtime/real/local_socket.hpp"
 #include "runtime/real/shared_counts.hpp"
 #include "runtime/world/fault_engine.hpp"
 
@@ -32,10 +33,15 @@ class LocalJob {
   enum class Stage { running, asking, terminating, killing };
 
   Failure prepare();
-  void start_all(std::vector<Listener> listeners);
-  ProcessOptions process_options(int rank, const Listener& listener) const;
+  /// Where one worker is to be found.
+  struct Door {
+    Listener tcp;
+    LocalListener local;
+  };
+  Result<Door> open_door(int rank) const;
+  void start_all(std::vector<Door> doors);
+  ProcessOptions process_options(int rank, const Door& door) const;
   std::vector<int> own_descriptors() const;
-  void start(int rank, Listener listener);
   void loop();
   void wait_for_news();
   Time next_deadline() const;

@@ -1,11 +1,11 @@
 #include "runtime/real/outbound.hpp"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
+#include "runtime/base/check.hpp"
 #include "runtime/base/crc32c.hpp"
 
 namespace rehearse::real {
@@ -25,14 +25,14 @@ Prelude Outbound::prelude(FrameType type, Lane lane, const Acks& acks) const {
   return prelude;
 }
 
-Outbound::Result Outbound::write(int socket, Delivery* delivery, Time now) {
+Outbound::Result Outbound::write(Channel& channel, Delivery* delivery, Time now) {
+  lending_ = channel.lending();
   for (std::size_t total = 0;;) {
     if (pieces_.empty() && !fill(delivery, now)) return Result::drained;
+    total += std::exchange(copied_bytes_, 0);
     if (total >= kTurnBytes) return Result::more;
-    msghdr what{};
-    what.msg_iov = pieces_.data() + first_piece_;
-    what.msg_iovlen = pieces_.size() - first_piece_;
-    const ssize_t sent = ::sendmsg(socket, &what, MSG_NOSIGNAL);
+    if (pieces_.empty()) continue;
+    const ssize_t sent = channel.write(std::span(pieces_).subspan(first_piece_));
     if (sent >= 0) {
       total += static_cast<std::size_t>(sent);
       written(static_cast<std::size_t>(sent));
@@ -64,7 +64,7 @@ void Outbound::written(std::size_t size_bytes) {
 
 bool Outbound::has_room() const {
   // A frame takes three pieces at most, besides its payloads, which come in owned_ if many.
-  return batch_bytes_ < kSegmentBytesMax && pieces_.size() + 8 < kPiecesMax &&
+  return batch_bytes_ + copied_bytes_ < kSegmentBytesMax && pieces_.size() + 8 < kPiecesMax &&
          scratch_used_ + kPreludeBytes + kCopiedBytesMax < kScratchBytes;
 }
 
@@ -88,7 +88,7 @@ bool Outbound::fill(Delivery* delivery, Time now) {
     ack_wanted_ = false;
     delivery->acks_told();
   }
-  return !pieces_.empty();
+  return !pieces_.empty() || copied_bytes_ > 0;
 }
 
 // True if nothing of the lane is left.
@@ -96,14 +96,15 @@ bool Outbound::fill_lane(Lane lane, Delivery& delivery, Time now) {
   Stream& stream = streams_[static_cast<std::size_t>(lane)];
   while (has_room()) {
     if (stream.message) {
-      put_segment(lane, stream, delivery.acks());
+      put_part(lane, stream, delivery.acks());
       continue;
     }
     const Outgoing* next = delivery.next(lane);
     if (!next) return true;
     put_message(lane, *next, delivery.acks());
     if (payload_bytes(next->message) > kInlineBytesMax) {
-      stream = {next, 0, 0, 0};
+      stream = {};
+      stream.message = next;
     } else {
       batch_last_[static_cast<std::size_t>(lane)] = next->sequence;
     }
@@ -150,6 +151,52 @@ void Outbound::put_message(Lane lane, const Outgoing& outgoing, const Acks& acks
   if (!is_inline) put_span(message.header);
 }
 
+void Outbound::put_part(Lane lane, Stream& stream, const Acks& acks) {
+  const Payload& payload = stream.message->message.payloads[stream.payload];
+  const bool large = stream.position == 0 && payload.size_bytes() > kInlineBytesMax;
+  if (lending_ && large && put_loan(lane, stream, acks)) return;
+  put_segment(lane, stream, acks);
+}
+
+// One step of a payload that goes beside the stream. False if there is no memory for it.
+bool Outbound::put_loan(Lane lane, Stream& stream, const Acks& acks) {
+  const Payload& payload = stream.message->message.payloads[stream.payload];
+  std::optional<Loan> loan = loan_of(payload, stream);
+  if (!loan) return stream.copy.owner != nullptr;
+  const Bytes body = encode(*loan);
+  Prelude frame = prelude(FrameType::loan, lane, acks);
+  frame.sequence = stream.message->sequence;
+  frame.offset = stream.offset;
+  frame.body_bytes = static_cast<std::uint32_t>(body.size());
+  frame.body_crc = crc32c(body);
+  put_prelude(frame);
+  put_copy(body);
+  advance(lane, stream, payload.size_bytes());
+  return true;
+}
+
+// Nothing yet while it is being copied.
+std::optional<Loan> Outbound::loan_of(const Payload& payload, Stream& stream) {
+  const auto bytes = payload.bytes();
+  if (!stream.copy.owner) {
+    // The receiver may write to what it borrows: so nobody else may hold it.
+    if (payload.owner().use_count() == 1) {
+      if (auto loan = lending_->lend(bytes)) return loan;
+    }
+    stream.copy = lending_->lendable(bytes.size());
+    stream.copied = 0;
+    if (!stream.copy.owner) return std::nullopt;
+  }
+  const std::size_t step = std::min(kCopyStepBytes, bytes.size() - stream.copied);
+  std::memcpy(stream.copy.bytes.data() + stream.copied, bytes.data() + stream.copied, step);
+  stream.copied += step;
+  copied_bytes_ += step;
+  if (stream.copied < bytes.size()) return std::nullopt;
+  const auto loan = lending_->lend(stream.copy.bytes);
+  REHEARSE_CHECK(loan, "lendable memory cannot be lent");
+  return loan;
+}
+
 void Outbound::put_segment(Lane lane, Stream& stream, const Acks& acks) {
   const auto& payloads = stream.message->message.payloads;
   const auto payload = payloads[stream.payload].bytes();
@@ -164,10 +211,16 @@ void Outbound::put_segment(Lane lane, Stream& stream, const Acks& acks) {
     put_prelude(frame);
     put_span(bytes);
   }
-  stream.position += bytes.size();
-  stream.offset += bytes.size();
-  if (stream.position < payload.size()) return;
+  advance(lane, stream, bytes.size());
+}
+
+void Outbound::advance(Lane lane, Stream& stream, std::size_t size_bytes) {
+  const auto& payloads = stream.message->message.payloads;
+  stream.position += size_bytes;
+  stream.offset += size_bytes;
+  if (stream.position < payloads[stream.payload].size_bytes()) return;
   stream.position = 0;
+  stream.copy = {};
   if (++stream.payload < payloads.size()) return;
   batch_last_[static_cast<std::size_t>(lane)] = stream.message->sequence;
   stream = {};

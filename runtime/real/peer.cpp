@@ -13,8 +13,8 @@ namespace {
 constexpr Duration kRedialAfter = std::chrono::milliseconds(2);
 constexpr Duration kReadTurn = std::chrono::milliseconds(1);
 constexpr std::size_t kReadStepBytes = std::size_t{512} << 10;
-// Messages that follow one another within this share a write at the end of the turn, once so many
-// have: a few calls before a long computation all leave before it.
+// Messages of one turn that follow one another within this share a write at its end, once there
+// were so many: a few calls before a long computation all leave before it.
 constexpr Duration kGatherFor = std::chrono::microseconds(20);
 constexpr int kBurstMin = 4;
 constexpr int kRefusalsMax = 16;
@@ -39,9 +39,7 @@ void Peer::send(Lane lane, Message message, std::uint64_t lamport, Time not_befo
   }
   delivery_.submit(lane, std::move(message), lamport);
   flush_wanted_ = true;
-  burst_ = now - sent_at_ < kGatherFor ? burst_ + 1 : 0;
-  sent_at_ = now;
-  const bool gather = more_follows || burst_ >= kBurstMin;
+  const bool gather = more_follows || ++burst_ > kBurstMin;
   if (!gather || now - flushed_at_ >= kGatherFor) flush();
 }
 
@@ -69,7 +67,7 @@ void Peer::flush() {
   flushed_at_ = context_.now();
   if (farewell_wanted_ && held_[0].empty() && held_[1].empty()) link_->out.say_farewell();
   Delivery* delivery = link_->open ? &delivery_ : nullptr;
-  const auto result = link_->out.write(link_->socket.get(), delivery, flushed_at_);
+  const auto result = link_->out.write(*link_->channel, delivery, flushed_at_);
   link_->blocked = result == Outbound::Result::blocked;
   if (result == Outbound::Result::more) flush_wanted_ = true;
   if (result == Outbound::Result::broken) {
@@ -81,9 +79,13 @@ void Peer::flush() {
 
 void Peer::dial() {
   redial_at_ = kNever;
-  auto socket = begin_connect(place_);
-  if (!socket.ok()) return lose(LossCause::unknown, "nobody listens at its address any more");
-  auto link = std::make_unique<Link>(std::move(socket).or_throw(), context_.pool(), local_);
+  auto channel = context_.dial(place_);
+  if (channel.code() == Code::peer_lost) {
+    return lose(LossCause::unknown, "nobody listens at its address any more");
+  }
+  if (!channel.ok()) return link_failed(channel.failure().message);
+  auto link = std::make_unique<Link>(std::move(channel).or_throw(), context_.pool(), local_);
+  link->standing = link->channel->stands();
   link->out.push(FrameType::hello, delivery_.acks(), encode(Hello{local_, remote_}));
   use(std::move(link));
   if (!std::exchange(met_, true) && delivery_.connected(Acks{}, context_.now()).ok()) {
@@ -108,7 +110,8 @@ void Peer::adopt(std::unique_ptr<Link> link, const Prelude& hello) {
 }
 
 Status Peer::greet(const Prelude& prelude) {
-  met_ = link_->welcomed = true;
+  if (!std::exchange(link_->welcomed, true)) context_.connected(*this, link_->channel->transport());
+  met_ = true;
   if (link_->open) return delivery_.acknowledged(prelude.acks, context_.now());
   if (Status status = delivery_.connected(prelude.acks, context_.now()); !status.ok())
     return status;
@@ -122,19 +125,20 @@ Status Peer::greet(const Prelude& prelude) {
 void Peer::use(std::unique_ptr<Link> link) {
   redial_at_ = kNever;
   link_ = std::move(link);
-  context_.poller().add(link_->socket.get(), *this);
+  link_->channel->peer_is(remote_.worker);
+  link_->channel->watch(context_.poller(), *this);
 }
 
 void Peer::drop_link() {
   if (!link_) return;
-  context_.poller().remove(link_->socket.get(), *this);
+  link_->channel->unwatch(context_.poller(), *this);
   context_.bury(std::move(link_));
 }
 
 void Peer::ready(std::uint32_t events) {
   if (!link_) return;
   if (!link_->standing) {
-    if (const int error = connect_error(link_->socket.get()); error != 0) {
+    if (const int error = link_->channel->connect_error(); error != 0) {
       if (error == ECONNREFUSED) return lose(LossCause::unknown, "its process is gone");
       return link_failed(error_text(error));
     }
@@ -150,7 +154,7 @@ void Peer::ready(std::uint32_t events) {
 void Peer::read_on() {
   const Time until = context_.now() + kReadTurn;
   while (link_) {
-    switch (link_->in.read(link_->socket.get(), *this, kReadStepBytes)) {
+    switch (link_->in.read(*link_->channel, *this, kReadStepBytes)) {
       case Inbound::Result::drained:
         return;
       case Inbound::Result::more:
@@ -247,7 +251,7 @@ Status Peer::on_frame(const Prelude& prelude, std::span<const std::byte> body) {
 void Peer::process_ended(LossCause cause, const std::string& detail) {
   if (lost()) return;
   if (link_) {
-    while (link_->in.read(link_->socket.get(), *this, kReadStepBytes) == Inbound::Result::more) {
+    while (link_->in.read(*link_->channel, *this, kReadStepBytes) == Inbound::Result::more) {
     }
   }
   lose(cause, detail);
@@ -274,8 +278,8 @@ bool Peer::finished() const {
       delivery_.all_sent() && held_bytes_ == 0 && held_[0].empty() && held_[1].empty();
   if (!link_) return sent && delivery_.all_acknowledged();
   if (!sent || !link_->out.said_farewell()) return false;
-  // Once the peer's kernel has it all, closing loses nothing.
-  return delivery_.all_acknowledged() || unacknowledged_by_kernel(link_->socket.get()) == 0;
+  // Once it is with the peer's kernel, closing loses nothing.
+  return delivery_.all_acknowledged() || link_->channel->unsent() == 0;
 }
 
 Time Peer::next_timer() const {
@@ -292,6 +296,7 @@ Time Peer::next_timer() const {
 }
 
 void Peer::on_timer(Time now) {
+  burst_ = 0;
   if (next_timer() > now) return;
   const bool process_lives = link_ && link_->standing;
   if (!process_lives && delivery_.give_up_at() <= now) {

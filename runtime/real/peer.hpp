@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/base/ids.hpp"
+#include "runtime/real/channel.hpp"
 #include "runtime/real/inbound.hpp"
 #include "runtime/real/outbound.hpp"
 #include "runtime/real/poller.hpp"
@@ -15,18 +16,18 @@
 
 namespace rehearse::real {
 
-/// One TCP connection; both lanes share it.
+/// One connection; both lanes share it.
 struct Link {
-  Link(Descriptor connected, std::shared_ptr<BufferPool> pool, const Address& local)
-      : socket(std::move(connected)), in(std::move(pool)), out(local.job, local.generation) {}
+  Link(std::unique_ptr<Channel> connected, std::shared_ptr<BufferPool> pool, const Address& local)
+      : channel(std::move(connected)), in(std::move(pool)), out(local.job, local.generation) {}
 
-  Descriptor socket;
+  std::unique_ptr<Channel> channel;
   Inbound in;
   Outbound out;
   bool open = false;      ///< messages may be sent
   bool welcomed = false;  ///< the peer keeps this connection
-  bool standing = false;  ///< TCP has connected: the peer's process lives
-  bool blocked = false;   ///< the socket takes no more now
+  bool standing = false;  ///< has connected: the peer's process lives
+  bool blocked = false;   ///< the channel takes no more now
 };
 
 class Peer;
@@ -38,6 +39,10 @@ class PeerContext {
   virtual Time now() const = 0;
   virtual Poller& poller() = 0;
   virtual const std::shared_ptr<BufferPool>& pool() = 0;
+  /// Begins to connect. Fails with `peer_lost` where nobody listens, `stopped` if it has to be
+  /// tried again.
+  virtual Result<std::unique_ptr<Channel>> dial(const Place& place) = 0;
+  virtual void connected(Peer& peer, Transport transport) = 0;
   virtual void deliver(Peer& peer, const Prelude& prelude, Message message) = 0;
   virtual void report_lost(Peer& peer, PeerLost how) = 0;
   /// Keeps a connection that is over until nobody can be inside it any more.
@@ -117,8 +122,7 @@ class Peer final : public Watcher, public FrameSink {
   bool farewell_wanted_ = false;
   int refusals_in_a_row_ = 0;
   Time flushed_at_{};
-  Time sent_at_{};
-  int burst_ = 0;  // messages in a row, each soon after the one before
+  int burst_ = 0;  // messages in this turn
   bool flush_wanted_ = false;
 };
 

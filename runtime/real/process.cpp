@@ -12,8 +12,8 @@
 #include "runtime/real/file_disk.hpp"
 #include "runtime/real/offload.hpp"
 #include "runtime/real/poller.hpp"
+#include "runtime/real/process_net.hpp"
 #include "runtime/real/process_spec.hpp"
-#include "runtime/real/tcp_net.hpp"
 #include "runtime/real/worker_log.hpp"
 #include "runtime/world/task_failure.hpp"
 
@@ -24,6 +24,8 @@ constexpr Duration kSpinFor = std::chrono::microseconds(50);
 // How often what has arrived is looked at while tasks are ready.
 constexpr Duration kPollEvery = std::chrono::microseconds(20);
 constexpr Duration kLingerStep = std::chrono::milliseconds(1);
+// While spinning, how often shared memory is looked at between two looks at sockets.
+constexpr int kLooksAPoll = 64;
 constexpr int kCancelTriesMax = 3;
 
 // One task at a time, on the scheduler of this process.
@@ -76,9 +78,10 @@ class Process final : public fiber::Driver,
     }
     log_ = std::make_unique<WorkerLog>(options.spec, options.faults, options.spec.world_size,
                                        options.counts, options.events_path, *this, control_.get());
-    net_ = std::make_unique<TcpNet>(
-        TcpNetOptions{options.spec.address, options.spec.name, options.listener, own_place(),
-                      options.book, options.limits},
+    net_ = std::make_unique<ProcessNet>(
+        ProcessNetOptions{options.spec.address, options.spec.name, options.listener,
+                          options.local_listener, options.transport, own_place(), options.book,
+                          options.limits},
         scheduler_, *this, poller_, *log_);
     scheduler_.on_failure = [this](fiber::GroupId, const std::string& task,
                                    std::exception_ptr error) { task_failed(task, error); };
@@ -152,6 +155,7 @@ class Process final : public fiber::Driver,
   bool silent() const override { return false; }
 
   void poll() override {
+    net_->look();
     const Time time = time_now();
     if (time < next_poll_) return;
     net_->turn();
@@ -164,10 +168,16 @@ class Process final : public fiber::Driver,
     const Time until = std::min(next_timer, net_->next_timer());
     const Time time = time_now();
     const bool quiet = until > time && !spin(std::min(until, time + kSpinFor));
-    if (quiet) poller_.poll(until == kNever ? Duration::max() : until - time_now());
+    if (quiet) sleep(until);
     if (until <= time) poller_.poll(Duration::zero());
     net_->turn();
     next_poll_ = time_now() + kPollEvery;
+  }
+
+  void sleep(Time until) {
+    if (net_->sleep()) poller_.poll(until == kNever ? Duration::max() : until - time_now());
+    net_->wake();
+    net_->look();
   }
 
   // True if something came.
@@ -175,7 +185,8 @@ class Process final : public fiber::Driver,
     if (!spin_.try_now()) return false;
     bool found = false;
     do {
-      found = poller_.poll(Duration::zero()) > 0;
+      for (int i = 0; i < kLooksAPoll && !found; ++i) found = net_->look();
+      found = found || poller_.poll(Duration::zero()) > 0;
     } while (!found && time_now() < until);
     spin_.tried(found);
     return found;
@@ -239,7 +250,7 @@ class Process final : public fiber::Driver,
   bool failed_ = false;
   std::unique_ptr<ControlStream> control_;
   std::unique_ptr<WorkerLog> log_;
-  std::unique_ptr<TcpNet> net_;
+  std::unique_ptr<ProcessNet> net_;
 };
 
 }  // namespace

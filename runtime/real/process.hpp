@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/real/channel.hpp"
 #include "runtime/real/control.hpp"
 #include "runtime/real/socket.hpp"
 #include "runtime/world/fault_plan.hpp"
@@ -22,9 +23,11 @@ struct ProcessOptions {
   std::vector<BookEntry> book;    ///< all workers
   std::vector<FaultSpec> faults;  ///< the whole plan of the run
   int listener = -1;              ///< listening socket, taken over
-  int control = -1;               ///< stream to the launcher, taken over; -1: none
-  int counts = -1;                ///< `SharedCounts` of the faults, taken over; -1: none
-  std::int64_t start_ns = 0;      ///< when the job began, on the system's monotonic clock
+  int local_listener = -1;        ///< the same, for workers of this machine
+  Transport transport = Transport::automatic;
+  int control = -1;           ///< stream to the launcher, taken over; -1: none
+  int counts = -1;            ///< `SharedCounts` of the faults, taken over; -1: none
+  std::int64_t start_ns = 0;  ///< when the job began, on the system's monotonic clock
   std::string disk_directory;
   std::string events_path;  ///< empty: events are not kept
   bool spin = false;        ///< this worker has a core of its own

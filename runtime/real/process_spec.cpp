@@ -128,6 +128,8 @@ void book_entry(Codec& codec, T& entry) {
   address(codec, entry.address);
   codec.field(entry.place.host);
   codec.field(entry.place.port);
+  codec.field(entry.place.node);
+  codec.field(entry.place.local);
 }
 
 template <class Codec, class T>
@@ -137,6 +139,8 @@ void all(Codec& codec, T& options) {
   codec.list(options.book, [](auto& each, auto& entry) { book_entry(each, entry); });
   codec.list(options.faults, [](auto& each, auto& entry) { fault(each, entry); });
   codec.field(options.listener);
+  codec.field(options.local_listener);
+  codec.field(options.transport);
   codec.field(options.control);
   codec.field(options.counts);
   codec.field(options.start_ns);

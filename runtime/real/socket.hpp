@@ -12,6 +12,8 @@ namespace rehearse::real {
 struct Place {
   std::uint32_t host = 0x7f000001;  // 127.0.0.1
   std::uint16_t port = 0;
+  std::int32_t node = 0;  ///< which host of the job; several may be on one machine
+  std::string local;      ///< name of its local listener; empty: none
   auto operator<=>(const Place&) const = default;
 };
 std::string to_string(const Place& place);

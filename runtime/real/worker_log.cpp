@@ -98,6 +98,10 @@ void WorkerLog::on_lost(const Address& peer, LossCause cause) {
 
 void WorkerLog::on_publish(const BookEntry& entry) { tell(entry); }
 
+void WorkerLog::on_connected(const Address&, Transport transport) {
+  count(fmt::format("connections_{}", name(transport)), 1);
+}
+
 void WorkerLog::on_refused(const Failure& why) {
   count("connections_refused", 1);
   note(fmt::format("{} refused a connection: {}", self_.name, why.message));

@@ -6,8 +6,8 @@
 
 #include "runtime/real/control.hpp"
 #include "runtime/real/event_file.hpp"
+#include "runtime/real/process_net.hpp"
 #include "runtime/real/shared_counts.hpp"
-#include "runtime/real/tcp_net.hpp"
 #include "runtime/world/fault_engine.hpp"
 #include "runtime/world/recorder.hpp"
 #include "runtime/world/world.hpp"
@@ -38,6 +38,7 @@ class WorkerLog final : public EventLog, public Faults, public Traffic {
   void on_receive(const Address& from, const Message& message, std::uint64_t lamport) override;
   void on_lost(const Address& peer, LossCause cause) override;
   void on_publish(const BookEntry& entry) override;
+  void on_connected(const Address& peer, Transport transport) override;
   void on_refused(const Failure& why) override;
 
   /// Another process has come to this.

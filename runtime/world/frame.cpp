@@ -165,6 +165,25 @@ Result<Hello> decode_hello(const Prelude& prelude, std::span<const std::byte> bo
   return hello;
 }
 
+Bytes encode(const Loan& loan) {
+  Bytes body;
+  Writer writer(body);
+  writer.put(loan.block);
+  writer.put(loan.offset);
+  writer.put(loan.size_bytes);
+  return body;
+}
+
+Result<Loan> decode_loan(std::span<const std::byte> body) {
+  Reader reader(body);
+  Loan loan;
+  loan.block = reader.get<std::uint32_t>();
+  loan.offset = reader.get<std::uint64_t>();
+  loan.size_bytes = reader.get<std::uint64_t>();
+  if (reader.failed() || reader.left() != 0) return corrupt("a loan has the wrong size");
+  return loan;
+}
+
 Bytes encode_refusal(const Failure& failure) {
   Bytes body;
   Writer writer(body);

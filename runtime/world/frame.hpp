@@ -41,8 +41,9 @@ enum class FrameType : std::uint8_t {
   ack,       ///< acknowledgements alone
   farewell,  ///< the sender's endpoint ends; nothing follows
   refusal,   ///< a code and a sentence; nothing follows
+  loan,      ///< the next payload of the lane's message lies in memory that both sides see
 };
-inline constexpr int kFrameTypes = static_cast<int>(FrameType::refusal) + 1;
+inline constexpr int kFrameTypes = static_cast<int>(FrameType::loan) + 1;
 
 struct Prelude {
   FrameType type{};
@@ -50,10 +51,11 @@ struct Prelude {
   MessageKind kind{};     ///< of `message`
   std::uint64_t job = 0;  ///< two jobs never mix, whatever port they meet on
   std::uint32_t generation = 0;
-  std::uint64_t sequence = 0;  ///< of `message` and `segment`
+  std::uint64_t sequence = 0;  ///< of `message`, `segment` and `loan`
   Acks acks{};                 ///< what the sender has received
   std::uint64_t lamport = 0;   ///< of `message`
-  std::uint64_t offset = 0;    ///< of `segment`: where it starts in all payloads put together
+  std::uint64_t offset =
+      0;  ///< of `segment` and `loan`: where it starts in all payloads put together
   std::uint32_t body_bytes = 0;
   std::uint32_t body_crc = 0;  ///< CRC-32C of the body
 
@@ -83,6 +85,15 @@ Result<Hello> decode_hello(const Prelude& prelude, std::span<const std::byte> bo
 
 Bytes encode_refusal(const Failure& failure);
 Failure decode_refusal(std::span<const std::byte> body);
+
+/// The body of `loan`: where a payload lies in the memory that the sender lends.
+struct Loan {
+  std::uint32_t block = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t size_bytes = 0;
+};
+Bytes encode(const Loan& loan);
+Result<Loan> decode_loan(std::span<const std::byte> body);
 
 /// The start of the body of `message`: sizes, then the header, then the payloads if they are
 /// inline.

@@ -25,7 +25,7 @@ TEST(CommandLine, HelpIsComplete) {
   EXPECT_EQ(shell.run({"run", "--help"}), 0);
   for (const char* option :
        {"--world", "--seed", "--repeat", "--set", "--json", "--check-determinism", "--list",
-        "--force", "--timeout", "--fail-fast", "--filter"}) {
+        "--force", "--timeout", "--transport", "--fail-fast", "--filter"}) {
     EXPECT_TRUE(has(shell.out, option)) << option;
   }
 }
@@ -42,6 +42,7 @@ TEST(CommandLine, MistakesAreExitTwoWithTheNearestName) {
       {{"run", "--seed", "one", "x"}, "or `random`"},
       {{"run", "--repeat", "0", "x"}, "--repeat"},
       {{"run", "--timeout", "60", "x"}, "\"60\" has no unit"},
+      {{"run", "--transport", "udp", "x"}, "unknown transport \"udp\", expected tcp or shm"},
       {{"run", "--set"}, "--set"},
       {{"explain"}, "FILE is required"},
       {{"explain", "a", "b"}, "`explain` takes no further argument"},

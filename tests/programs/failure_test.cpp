@@ -184,11 +184,13 @@ TEST(Dying, InProcessesIsToldToo) {
   moments.push_back(kill_at_event(2, EventKind::sent, 3));
   moments.push_back(kill_at_event(0, EventKind::pass_started, 1));
   for (const FaultSpec& kill : moments) {
-    const RunOutcome outcome = run_with_kill(In::processes, kill);
-    EXPECT_EQ(outcome.faults[0].fired, 1U);
-    const auto victim = static_cast<std::size_t>(kill.who.ranks[0]);
-    EXPECT_EQ(outcome.workers[victim].signal, 9);
-    expect_clean_loss(outcome, kill.who.ranks[0], std::string(name(kill.when.event)));
+    for (const In world : {In::processes, In::processes_shm}) {
+      const RunOutcome outcome = run_with_kill(world, kill);
+      EXPECT_EQ(outcome.faults[0].fired, 1U);
+      const auto victim = static_cast<std::size_t>(kill.who.ranks[0]);
+      EXPECT_EQ(outcome.workers[victim].signal, 9);
+      expect_clean_loss(outcome, kill.who.ranks[0], std::string(name(kill.when.event)));
+    }
   }
 }
 

@@ -73,13 +73,15 @@ RunOutcome run_under_simgrid(const Program& program, const JobSetup& setup) {
   return outcome;
 }
 
-RunOutcome run_in_processes(const Program& program, const JobSetup& setup) {
+RunOutcome run_in_processes(const Program& program, const JobSetup& setup,
+                            real::Transport transport) {
   const harness::RunDirectory directory;
   const JobSpec job = job_of(program, setup);
   real::LocalJobOptions options;
   options.body = [&](World& at) { worker_main(at, program, job); };
   options.workers = setup.workers;
   options.workers_per_host = setup.workers;
+  options.transport = transport;
   options.seed = setup.seed;
   options.limits = setup.limits;
   options.limits.stop_grace = std::chrono::seconds(1);
@@ -110,9 +112,9 @@ FaultSpec kill(int rank) {
 
 std::vector<In> worlds() {
 #ifdef REHEARSE_HAS_SIMGRID
-  return {In::memory, In::sim, In::processes};
+  return {In::memory, In::sim, In::processes, In::processes_shm};
 #else
-  return {In::memory, In::processes};
+  return {In::memory, In::processes, In::processes_shm};
 #endif
 }
 
@@ -126,7 +128,9 @@ RunOutcome run(In world, const Program& program, const JobSetup& setup) {
                                 kApartTimeLimit)
           .or_throw();
     case In::processes:
-      return run_in_processes(program, setup);
+      return run_in_processes(program, setup, real::Transport::tcp);
+    case In::processes_shm:
+      return run_in_processes(program, setup, real::Transport::shm);
   }
   return {};
 }

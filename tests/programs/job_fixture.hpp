@@ -19,10 +19,13 @@ class Physics;
 /// Whole jobs through the public face, in every world.
 namespace rehearse::programs {
 
-enum class In { memory, sim, processes };
+/// Processes talk over TCP, or over shared memory.
+enum class In { memory, sim, processes, processes_shm };
 inline std::ostream& operator<<(std::ostream& out, In world) {
-  return out << (world == In::memory ? "memory" : world == In::sim ? "sim" : "processes");
+  constexpr std::string_view kNames[] = {"memory", "sim", "processes", "processes_shm"};
+  return out << kNames[static_cast<int>(world)];
 }
+inline bool is_virtual(In world) { return world == In::memory || world == In::sim; }
 
 /// The worlds that this build has.
 std::vector<In> worlds();

@@ -8,10 +8,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <memory>
 #include <string>
 
+#include "runtime/base/random.hpp"
 #include "tests/real/local_run.hpp"
 
 namespace rehearse::real {
@@ -57,6 +62,85 @@ TEST(Launcher, ProgramsAreStartedWithTheirSpecAndTalkToEachOther) {
   EXPECT_EQ(run.left("w1", "heard"), "w0 seed 77");
   EXPECT_EQ(run.left("w0", "heard"), "w2 seed 77");
   EXPECT_EQ(outcome.counters.at("processes"), 3);
+}
+
+// Each greets everybody and waits until everybody has greeted it.
+void greet_everybody(World& world) {
+  // A time of its own, so that the order of starting is another one in each run.
+  Random random = Random(world.self.seed).split(world.self.name);
+  world.clock.sleep_until(world.clock.now() + random() % 40 * 1ms);
+  auto endpoint = world.net.open(world.self.name).or_throw();
+  const int others = world.self.world_size - 1;
+  for (int rank = 0; rank <= others; ++rank) {
+    if (rank == world.self.rank) continue;
+    endpoint->send(find(world, fmt::format("w{}", rank)), Lane::data, text("hello")).or_throw();
+  }
+  int heard = 0;
+  while (heard < others) heard += hear(*endpoint, late(world)) == "hello" ? 1 : 0;
+  world.disk.put("heard", bytes_of(fmt::format("{} of {}", heard, others))).or_throw();
+}
+
+// Workers of several hosts, eight on each, whose programs begin in any order: everybody hears
+// everybody, through shared memory or over TCP.
+TEST(Launcher, WorldsOfOneTo64WorkersStartInAnyOrder) {
+  for (const int workers : {1, 2, 9, 64}) {
+    LocalRun run(workers);
+    run.options.workers_per_host = 8;
+    run.options.seed = static_cast<std::uint64_t>(workers);
+    const RunOutcome outcome = run.run(greet_everybody);
+    for (const WorkerOutcome& worker : outcome.workers) {
+      EXPECT_TRUE(worker.finished) << worker.name;
+      EXPECT_EQ(run.left(worker.name, "heard"), fmt::format("{0} of {0}", workers - 1));
+    }
+  }
+}
+
+// The number of descriptors that this process has open.
+std::ptrdiff_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return std::distance(begin(all), end(all));
+}
+
+// One process starts and ends a world again and again, now and then with a death in it: nothing of
+// one is left in the next.
+TEST(Launcher, AWorldStartsTwentyTimesInOneProcess) {
+  const auto before = open_descriptors();
+  for (int restart = 0; restart < 20; ++restart) {
+    LocalRun run(3, restart % 2 == 0 ? Transport::shm : Transport::tcp);
+    const bool dies = restart % 5 == 4;
+    const RunOutcome outcome = run.run([dies](World& world) {
+      if (dies && world.self.rank == 2) ::kill(::getpid(), SIGKILL);
+      if (!dies) greet_everybody(world);
+    });
+    EXPECT_TRUE(outcome.workers[0].finished) << restart;
+    EXPECT_EQ(outcome.workers[2].finished, !dies) << restart;
+    EXPECT_EQ(open_descriptors(), before) << restart;
+  }
+}
+
+// Two jobs of one machine at once, with the same names: none hears of the other.
+TEST(Launcher, TwoJobsOfOneMachineDoNotMix) {
+  std::array<std::unique_ptr<LocalRun>, 2> runs;
+  std::array<pid_t, 2> launchers{};
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    runs[i] = std::make_unique<LocalRun>(4);
+    runs[i]->options.workers_per_host = 2;
+    launchers[i] = ::fork();
+    if (launchers[i] == 0) {
+      const RunOutcome outcome = runs[i]->run(greet_everybody);
+      const bool all = std::all_of(outcome.workers.begin(), outcome.workers.end(),
+                                   [](const WorkerOutcome& each) { return each.finished; });
+      ::_exit(all && !outcome.counters.contains("connections_refused") ? 0 : 1);
+    }
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    int status = 1;
+    ::waitpid(launchers[i], &status, 0);
+    EXPECT_EQ(status, 0);
+    for (const char* worker : {"w0", "w1", "w2", "w3"}) {
+      EXPECT_EQ(runs[i]->left(worker, "heard"), "3 of 3");
+    }
+  }
 }
 
 TEST(Launcher, AMissingProgramIsNamedWithTheReason) {

@@ -15,9 +15,10 @@ namespace rehearse::real {
 /// A job with a run directory of its own, which is gone afterwards.
 class LocalRun {
  public:
-  explicit LocalRun(int workers) {
+  explicit LocalRun(int workers, Transport transport = Transport::automatic) {
     options.run_directory = directory_.path();
     options.workers = workers;
+    options.transport = transport;
     options.time_limit = std::chrono::seconds(30);
     options.limits.stop_grace = std::chrono::milliseconds(500);
   }

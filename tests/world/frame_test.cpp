@@ -114,6 +114,7 @@ RC_GTEST_PROP(Frame, NonsenseWithAGoodChecksumIsBounded, (std::uint64_t seed)) {
   Prelude prelude;
   (void)decode_hello(prelude, body);
   (void)decode_refusal(body);
+  (void)decode_loan(body);
 }
 
 // The fast ways of taking the checksum agree with its definition, bit by bit, at every length that
@@ -184,8 +185,8 @@ TEST(Frame, SizesBeyondFourGibibytesAreKept) {
   EXPECT_FALSE(lead.value().is_inline());
 }
 
-// Greetings and refusals come back as they were.
-TEST(Frame, GreetingsAndRefusalsRoundTrip) {
+// Greetings, refusals and loans come back as they were.
+TEST(Frame, GreetingsRefusalsAndLoansRoundTrip) {
   Prelude prelude;
   prelude.job = 5;
   prelude.generation = 2;
@@ -197,6 +198,12 @@ TEST(Frame, GreetingsAndRefusalsRoundTrip) {
   const Failure failure{Code::stale_generation, "generation 1 is over", {}, 0};
   EXPECT_EQ(decode_refusal(encode_refusal(failure)).code, failure.code);
   EXPECT_EQ(decode_refusal(encode_refusal(failure)).message, failure.message);
+  const Bytes lent = encode(Loan{3, 1 << 21, 70'000});
+  const Loan loan = decode_loan(lent).or_throw();
+  EXPECT_EQ(loan.block, 3U);
+  EXPECT_EQ(loan.offset, std::uint64_t{1} << 21);
+  EXPECT_EQ(loan.size_bytes, 70'000U);
+  EXPECT_EQ(decode_loan(std::span(lent).first(lent.size() - 1)).code(), Code::corrupt);
 }
 
 }  // namespace

@@ -13,10 +13,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Each worker is a forked process of this machine; they talk over TCP.
+// Each worker is a forked process of this machine; they talk over `transport`.
 class ProcessStage final : public Stage {
  public:
-  ProcessStage() {
+  explicit ProcessStage(real::Transport transport) {
+    options_.transport = transport;
     options_.run_directory = directory_.path();
     options_.seed = 1;
     options_.time_limit = 60s;
@@ -49,9 +50,15 @@ class ProcessStage final : public Stage {
   std::vector<std::function<void(World&)>> bodies_;
 };
 
-std::unique_ptr<Stage> make_process_stage() { return std::make_unique<ProcessStage>(); }
+std::unique_ptr<Stage> make_tcp_stage() {
+  return std::make_unique<ProcessStage>(real::Transport::tcp);
+}
+std::unique_ptr<Stage> make_shm_stage() {
+  return std::make_unique<ProcessStage>(real::Transport::shm);
+}
 
-INSTANTIATE_TEST_SUITE_P(processes, Conformance, testing::Values(MakeStage(&make_process_stage)));
+INSTANTIATE_TEST_SUITE_P(processes_tcp, Conformance, testing::Values(MakeStage(&make_tcp_stage)));
+INSTANTIATE_TEST_SUITE_P(processes_shm, Conformance, testing::Values(MakeStage(&make_shm_stage)));
 
 }  // namespace
 }  // namespace rehearse

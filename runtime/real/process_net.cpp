@@ -1,9 +1,12 @@
-#include "runtime/real/tcp_net.hpp"
+#include "runtime/real/process_net.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "runtime/real/local_socket.hpp"
+#include "runtime/real/tcp_channel.hpp"
 
 namespace rehearse::real {
 namespace {
@@ -18,7 +21,7 @@ Failure gone(const Address& to) {
 }  // namespace
 
 // An endpoint's state. It outlives the endpoint until what was sent has left.
-struct TcpNet::Port {
+struct ProcessNet::Port {
   struct Waiting {
     Envelope envelope;
     std::uint64_t lamport = 0;
@@ -31,10 +34,10 @@ struct TcpNet::Port {
   std::map<Address, std::unique_ptr<Peer>> peers;
 };
 
-class TcpNet::TcpEndpoint final : public Endpoint {
+class ProcessNet::ProcessEndpoint final : public Endpoint {
  public:
-  TcpEndpoint(TcpNet& net, Port& port) : net_(net), port_(port) {}
-  ~TcpEndpoint() override { net_.close(port_); }
+  ProcessEndpoint(ProcessNet& net, Port& port) : net_(net), port_(port) {}
+  ~ProcessEndpoint() override { net_.close(port_); }
   Status send(const Address& to, Lane lane, Message message) override {
     return net_.send(port_, to, lane, std::move(message));
   }
@@ -46,31 +49,58 @@ class TcpNet::TcpEndpoint final : public Endpoint {
   const Address& address() const override { return port_.address; }
 
  private:
-  TcpNet& net_;
+  ProcessNet& net_;
   Port& port_;
 };
 
-TcpNet::TcpNet(TcpNetOptions options, fiber::Scheduler& scheduler, fiber::Driver& driver,
-               Poller& poller, Traffic& traffic)
+ProcessNet::ProcessNet(ProcessNetOptions options, fiber::Scheduler& scheduler,
+                       fiber::Driver& driver, Poller& poller, Traffic& traffic)
     : options_(std::move(options)),
       scheduler_(scheduler),
       driver_(driver),
       poller_(poller),
       traffic_(traffic),
-      listener_(options_.listener) {
+      listener_(options_.listener),
+      local_listener_(options_.local_listener) {
   for (const BookEntry& entry : options_.book) {
     book_[entry.name] = entry;
     places_[entry.address.worker] = entry.place;
   }
   poller_.add(listener_.get(), *this);
+  const bool any_near =
+      std::any_of(options_.book.begin(), options_.book.end(), [this](const BookEntry& entry) {
+        return entry.address != options_.self && is_near(entry.place);
+      });
+  if (!any_near || !local_listener_.valid()) return;
+  shm_ = ShmHost::make(poller_).or_throw();
+  poller_.add(local_listener_.get(), *this);
 }
 
-TcpNet::~TcpNet() {
+// Reached through shared memory.
+bool ProcessNet::is_near(const Place& place) const {
+  if (place.local.empty() || options_.transport == Transport::tcp) return false;
+  return options_.transport == Transport::shm || place.node == options_.place.node;
+}
+
+Buffer ProcessNet::take(std::size_t size_bytes) {
+  return shm_ ? shm_->pool().take(size_bytes) : pool_->take(size_bytes);
+}
+
+Result<std::unique_ptr<Channel>> ProcessNet::dial(const Place& place) {
+  if (shm_ && is_near(place)) return ShmChannel::dial(place.local, *shm_);
+  return TcpChannel::dial(place);
+}
+
+void ProcessNet::connected(Peer& peer, Transport transport) {
+  traffic_.on_connected(peer.remote(), transport);
+}
+
+ProcessNet::~ProcessNet() {
   greeters_.clear();
   ports_.clear();
 }
 
-Result<std::unique_ptr<Endpoint>> TcpNet::open(std::string_view name) {
+Result<std::unique_ptr<Endpoint>> ProcessNet::open(std::string_view name) {
   const bool own = name == options_.name;
   const auto taken = std::find_if(ports_.begin(), ports_.end(), [name](const auto& port) {
     return port && port->name == name && !port->closed;
@@ -94,10 +124,10 @@ Result<std::unique_ptr<Endpoint>> TcpNet::open(std::string_view name) {
     learn(entry);
   }
   serve_greeters();
-  return std::unique_ptr<Endpoint>(std::make_unique<TcpEndpoint>(*this, *slot));
+  return std::unique_ptr<Endpoint>(std::make_unique<ProcessEndpoint>(*this, *slot));
 }
 
-Result<Address> TcpNet::find(std::string_view name, Time deadline) {
+Result<Address> ProcessNet::find(std::string_view name, Time deadline) {
   for (;;) {
     scheduler_.begin_wait({"a name", std::string(name)});
     if (const auto found = book_.find(name); found != book_.end()) return found->second.address;
@@ -109,7 +139,7 @@ Result<Address> TcpNet::find(std::string_view name, Time deadline) {
   }
 }
 
-Status TcpNet::publish(std::string_view name, const Address& address) {
+Status ProcessNet::publish(std::string_view name, const Address& address) {
   const auto place = places_.find(address.worker);
   if (place == places_.end()) {
     return Failure{Code::unknown_worker, fmt::format("no worker {}", address.worker), {}, 0};
@@ -120,13 +150,13 @@ Status TcpNet::publish(std::string_view name, const Address& address) {
   return {};
 }
 
-void TcpNet::learn(const BookEntry& entry) {
+void ProcessNet::learn(const BookEntry& entry) {
   book_[entry.name] = entry;
   places_.emplace(entry.address.worker, entry.place);
   for (const TaskId finder : std::exchange(finders_, {})) scheduler_.unpark(finder);
 }
 
-Peer& TcpNet::peer_of(Port& port, const Address& remote, const Place& place) {
+Peer& ProcessNet::peer_of(Port& port, const Address& remote, const Place& place) {
   auto& peer = port.peers[remote];
   if (!peer) {
     peer = std::make_unique<Peer>(static_cast<PeerContext&>(*this), port.address, remote, place,
@@ -135,7 +165,7 @@ Peer& TcpNet::peer_of(Port& port, const Address& remote, const Place& place) {
   return *peer;
 }
 
-Status TcpNet::send(Port& port, const Address& to, Lane lane, Message message) {
+Status ProcessNet::send(Port& port, const Address& to, Lane lane, Message message) {
   if (port.closed) return Failure{Code::stopped, "the endpoint is closed", {}, 0};
   if (to.job != options_.self.job) {
     return Failure{Code::bad_argument, "the address is of another job", {}, 0};
@@ -167,7 +197,7 @@ Status TcpNet::send(Port& port, const Address& to, Lane lane, Message message) {
   return {};
 }
 
-Result<Envelope> TcpNet::receive(Port& port, Time deadline) {
+Result<Envelope> ProcessNet::receive(Port& port, Time deadline) {
   scheduler_.begin_wait({"a message", {}});
   while (port.inbox.empty()) {
     if (port.closed) return Failure{Code::stopped, "the endpoint is closed", {}, 0};
@@ -187,23 +217,23 @@ Result<Envelope> TcpNet::receive(Port& port, Time deadline) {
   return std::move(next.envelope);
 }
 
-void TcpNet::put(Port& port, Envelope envelope, std::uint64_t lamport) {
+void ProcessNet::put(Port& port, Envelope envelope, std::uint64_t lamport) {
   if (port.closed) return;
   port.inbox.push_back({std::move(envelope), lamport});
   scheduler_.unpark(std::exchange(port.receiver, TaskId{}));
 }
 
-void TcpNet::deliver(Peer& peer, const Prelude& prelude, Message message) {
+void ProcessNet::deliver(Peer& peer, const Prelude& prelude, Message message) {
   put(port_of(peer), {peer.remote(), Received{prelude.lane, std::move(message)}}, prelude.lamport);
 }
 
-void TcpNet::report_lost(Peer& peer, PeerLost how) {
+void ProcessNet::report_lost(Peer& peer, PeerLost how) {
   put(port_of(peer), {peer.remote(), std::move(how)}, 0);
 }
 
-void TcpNet::read_again(Peer& peer) { unfinished_.push_back(&peer); }
+void ProcessNet::read_again(Peer& peer) { unfinished_.push_back(&peer); }
 
-void TcpNet::close(Port& port) {
+void ProcessNet::close(Port& port) {
   if (port.closed) return;
   port.closed = true;
   port.inbox.clear();
@@ -211,13 +241,13 @@ void TcpNet::close(Port& port) {
   scheduler_.unpark(std::exchange(port.receiver, TaskId{}));
 }
 
-void TcpNet::close_all() {
+void ProcessNet::close_all() {
   for (auto& port : ports_) {
     if (port) close(*port);
   }
 }
 
-bool TcpNet::finished() const {
+bool ProcessNet::finished() const {
   for (const auto& port : ports_) {
     if (!port) continue;
     for (const auto& [remote, peer] : port->peers) {
@@ -227,20 +257,29 @@ bool TcpNet::finished() const {
   return true;
 }
 
-void TcpNet::ready(std::uint32_t) { accept_all(); }
+void ProcessNet::ready(std::uint32_t) { accept_all(); }
 
-void TcpNet::accept_all() {
+void ProcessNet::accept_all() {
   for (;;) {
     Descriptor accepted = accept_from(listener_.get());
     if (!accepted.valid()) break;
-    if (greeters_.size() >= kGreetersMax) greeters_.erase(greeters_.begin());
-    auto link = std::make_unique<Link>(std::move(accepted), pool_, options_.self);
-    greeters_.push_back(std::make_unique<Greeter>(std::move(link), poller_));
+    greet(std::make_unique<TcpChannel>(std::move(accepted)));
+  }
+  while (shm_) {
+    Descriptor accepted = accept_locally(local_listener_.get());
+    if (!accepted.valid()) break;
+    greet(ShmChannel::accept(std::move(accepted), *shm_));
   }
   serve_greeters();
 }
 
-void TcpNet::serve_greeters() {
+void ProcessNet::greet(std::unique_ptr<Channel> channel) {
+  if (greeters_.size() >= kGreetersMax) greeters_.erase(greeters_.begin());
+  auto link = std::make_unique<Link>(std::move(channel), pool_, options_.self);
+  greeters_.push_back(std::make_unique<Greeter>(std::move(link), poller_));
+}
+
+void ProcessNet::serve_greeters() {
   for (std::size_t i = 0; i < greeters_.size();) {
     greeters_[i]->ready(0);
     if (serve(*greeters_[i])) {
@@ -251,11 +290,11 @@ void TcpNet::serve_greeters() {
   }
 }
 
-TcpNet::Port* TcpNet::port_at(std::uint16_t endpoint) const {
+ProcessNet::Port* ProcessNet::port_at(std::uint16_t endpoint) const {
   return endpoint < ports_.size() ? ports_[endpoint].get() : nullptr;
 }
 
-Status TcpNet::admit_hello(const Greeter& greeter) const {
+Status ProcessNet::admit_hello(const Greeter& greeter) const {
   const Address& self = options_.self;
   if (Status status = admit(greeter.prelude(), self.job, self.generation); !status.ok()) {
     return status;
@@ -276,7 +315,7 @@ Status TcpNet::admit_hello(const Greeter& greeter) const {
 }
 
 // True if nothing is left to do with it.
-bool TcpNet::serve(Greeter& greeter) {
+bool ProcessNet::serve(Greeter& greeter) {
   if (greeter.state() == Greeter::State::waiting) return false;
   if (greeter.state() == Greeter::State::failed) {
     if (greeter.failure().code == Code::corrupt) traffic_.on_refused(greeter.failure());
@@ -300,16 +339,17 @@ bool TcpNet::serve(Greeter& greeter) {
   return true;
 }
 
-void TcpNet::refuse(Greeter& greeter, const Failure& why) {
+void ProcessNet::refuse(Greeter& greeter, const Failure& why) {
   if (why.code != Code::peer_lost) traffic_.on_refused(why);
   const auto link = greeter.release();
   link->out.push(FrameType::refusal, Acks{}, encode_refusal(why));
-  link->out.write(link->socket.get(), nullptr, now());
+  link->out.write(*link->channel, nullptr, now());
 }
 
-void TcpNet::process_ended(std::uint16_t worker, LossCause cause, const std::string& detail) {
+void ProcessNet::process_ended(std::uint16_t worker, LossCause cause, const std::string& detail) {
   accept_all();  // what it had sent may still wait there
   ended_.emplace(worker, cause);
+  if (shm_) shm_->pool().reclaim(worker);
   for (auto& port : ports_) {
     if (!port) continue;
     for (auto& [remote, peer] : port->peers) {
@@ -318,7 +358,7 @@ void TcpNet::process_ended(std::uint16_t worker, LossCause cause, const std::str
   }
 }
 
-void TcpNet::turn() {
+void ProcessNet::turn() {
   graveyard_.clear();
   if (!greeters_.empty()) serve_greeters();
   for (Peer* peer : std::exchange(unfinished_, {})) peer->read_on();
@@ -329,7 +369,7 @@ void TcpNet::turn() {
   }
 }
 
-Time TcpNet::next_timer() const {
+Time ProcessNet::next_timer() const {
   if (!unfinished_.empty()) return Time::min();
   Time next = kNever;
   for (const auto& port : ports_) {

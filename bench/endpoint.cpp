@@ -1,6 +1,9 @@
-// Round trips through Endpoint between two processes over TCP, each beside a bare blocking TCP
+// Round trips through Endpoint between two processes of one host, each beside a bare blocking TCP
 // ping-pong of the same bytes in the same two processes, in turn. Prints medians and the ratio of
 // medians over the rounds with its spread; then how long after SIGKILL a peer hears of the loss.
+//
+//   bench_endpoint [--rounds 7] [--transport tcp|shm]
+
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -142,12 +145,14 @@ void measure_loss(World& world) {
   endpoint->receive(kNever).or_throw();
 }
 
-int run(int rounds) {
+int run(int rounds, real::Transport transport) {
   const auto pair = bare_pair();
-  fmt::print("{}", bench::run_pair([&](World& world) { measure(world, pair, rounds); }));
+  fmt::print("{}", bench::run_local(2, [&](World& world) { measure(world, pair, rounds); },
+                                    {.transport = transport}));
   Samples losses;
   for (int round = 0; round < 3 * rounds; ++round) {
-    losses.push_back(std::atof(bench::run_pair(measure_loss, true).c_str()));
+    losses.push_back(std::atof(
+        bench::run_local(2, measure_loss, {.transport = transport, .losses = true}).c_str()));
   }
   fmt::print("peer lost after SIGKILL: {:.0f} us (at most {:.0f})\n", median(losses),
              bench::quantile(losses, 1));
@@ -157,4 +162,12 @@ int run(int rounds) {
 }  // namespace
 }  // namespace rehearse
 
-int main(int argc, char** argv) { return rehearse::run(argc > 1 ? std::atoi(argv[1]) : 7); }
+int main(int argc, char** argv) {
+  CLI::App app{"Round trips through Endpoint between two processes"};
+  int rounds = 7;
+  rehearse::real::Transport transport{};
+  app.add_option("--rounds", rounds);
+  rehearse::bench::add_transport(app, transport);
+  CLI11_PARSE(app, argc, argv);
+  return rehearse::run(rounds, transport);
+}
