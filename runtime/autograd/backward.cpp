@@ -20,8 +20,6 @@ void CutAutograd::backward(ContextId context, const std::vector<at::Tensor>& roo
                            const BackwardOptions& options) {
   Share& share = require(context);
   check_roots(roots, options);
-  const LiveSet* remembered = share.remembered(roots);
-  const std::vector<PairId> reached = remembered ? std::vector<PairId>() : share.reached(roots);
   const Time deadline = deadline_of(world_, options);
   const PassOptions pass_options = options_of(options);
   world_.events.phase("backward");
@@ -32,10 +30,9 @@ void CutAutograd::backward(ContextId context, const std::vector<at::Tensor>& roo
   self.options = &options;
   try {
     wait_for_turn(share, pass, deadline);
-    remembered = require(context).remembered(roots);
-    const LiveSet live = remembered ? *remembered : find_live(context, pass, reached, deadline);
+    const LiveSet live = find_live(context, pass, roots, deadline);
     Share& still = require(context);
-    if (pass_options.keeps_graph() && !remembered) still.remember(roots, live);
+    if (pass_options.keeps_graph()) still.remember(roots, live);
     perform(still, still.core.begin(pass, live.sends, pass_options, world_.clock.now(), deadline));
     wait_until_finished(context, pass);
   } catch (...) {
@@ -83,8 +80,10 @@ void CutAutograd::wait_for_turn(Share& share, PassId pass, Time deadline) {
   }
 }
 
-LiveSet CutAutograd::find_live(ContextId context, PassId pass, const std::vector<PairId>& reached,
+LiveSet CutAutograd::find_live(ContextId context, PassId pass, const std::vector<at::Tensor>& roots,
                                Time deadline) {
+  if (const LiveSet* known = require(context).remembered(roots)) return *known;
+  const std::vector<PairId> reached = require(context).reached(roots);
   for (;;) {
     LiveSet live = require(context).provenance().live(reached);
     if (live.complete()) return live;

@@ -106,6 +106,7 @@ void CutAutograd::free(ContextId context, const Failure& why) {
     broken_.emplace_back(context, why);
     if (broken_.size() > kKept) broken_.pop_front();
   }
+  std::erase_if(share->children, [this](WorkerId child) { return agent_->lost(child); });
   const std::uint32_t watermark = share->opened_here ? lowest_open() : share->watermark;
   for (const WorkerId child : share->children) {
     post(child, Close{context, why.code, why.message, watermark});

@@ -89,7 +89,7 @@ class CutAutograd final : public Autograd {
 
   // backward.cpp: the initiator's side
   void wait_for_turn(Share& share, PassId pass, Time deadline);
-  LiveSet find_live(ContextId context, PassId pass, const std::vector<PairId>& reached,
+  LiveSet find_live(ContextId context, PassId pass, const std::vector<at::Tensor>& roots,
                     Time deadline);
   void ask_owners(Share& share, PassId pass, const LiveSet& live);
   void wait_until_finished(ContextId context, PassId pass);

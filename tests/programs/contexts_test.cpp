@@ -218,6 +218,27 @@ TEST_P(Contexts, AreFreedByHoldersThatTheCreatorNeverHeardOf) {
   EXPECT_EQ(told, (Said{"peer_lost", "1"}));
 }
 
+// A worker that took part is lost before the context is closed: nobody waits for its answer.
+TEST_P(Contexts, DoNotCountOnceALostWorkerIsAllThatHasNotAnswered) {
+  JobSetup setup(2, 1);
+  setup.limits.contexts_open = 1;
+  setup.limits.backward = 2s;
+  setup.faults = {kill_at_event(1, EventKind::received, 2)};
+  const auto told =
+      say_in_job(setup,
+                 [&](Worker& worker) {
+                   {
+                     const Context context(worker);
+                     worker.rpc().call(1, job_.times, leaf_of(worker));
+                     say(worker, code_of(outcome_of([&] { worker.rpc().call(1, live_); })));
+                   }
+                   const Context next(worker);
+                   say(worker, "open");
+                 },
+                 {1});
+  EXPECT_EQ(told, (Said{"peer_lost", "open"}));
+}
+
 // A tensor of one context goes into a call, or a reply, of another.
 TEST_P(Contexts, RefuseTensorsOfAnotherContextByBothNames) {
   struct Kept {
