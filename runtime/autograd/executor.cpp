@@ -177,7 +177,7 @@ void Executor::State::clear() {
   roots = {};
   sends.clear();
   send_index.clear();
-  planned = false;
+  has_plan = false;
 }
 
 // Keeps the plan and the graph it is of.

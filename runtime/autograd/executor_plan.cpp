@@ -29,7 +29,7 @@ bool Executor::State::is_planned_for(const RootEdges& edges,
                                      std::span<const std::shared_ptr<SendNode>> its_sends,
                                      const ExecutorOptions& its_options) const {
   const auto same_tensor = [](const at::Tensor& a, const at::Tensor& b) { return a.is_same(b); };
-  return planned && edges.edges == roots.edges && std::ranges::equal(its_sends, sends) &&
+  return has_plan && edges.edges == roots.edges && std::ranges::equal(its_sends, sends) &&
          its_options.context == options.context && its_options.segments == options.segments &&
          its_options.order == options.order &&
          std::ranges::equal(its_options.inputs, options.inputs, same_tensor);
@@ -53,7 +53,7 @@ Status Executor::State::build_plan() {
   for (const auto& send : sends) send_index.emplace(send->pair(), plan.find(send.get()));
   REHEARSE_CHECK(send_index.size() == sends.size(), "a pass was given a pair twice");
   Status status = check_contexts();
-  planned = status.ok();
+  has_plan = status.ok();
   return status;
 }
 

@@ -34,7 +34,7 @@ struct Executor::State {
   };
 
   GraphPlan plan;
-  bool planned = false;  // `plan` is of the roots, sends and options that are here
+  bool has_plan = false;  // `plan` is of the roots, sends and options that are here
   ExecutorOptions options;
   RootEdges roots;  // with the sends, what keeps the graph alive
   std::vector<std::shared_ptr<SendNode>> sends;

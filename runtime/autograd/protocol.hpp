@@ -177,7 +177,7 @@ struct VerdictAnswer {
 struct Close {
   ContextId context = 0;
   Code code = Code::ok;
-  std::string message;
+  std::string message{};
   std::uint32_t watermark = 0;     ///< all contexts of this creator with a lower counter are closed
   std::vector<ContextId> freed{};  ///< at the sender, and at all that it told in turn; sorted
   static constexpr MessageKind kKind = MessageKind::close;

@@ -48,6 +48,11 @@ void Agent::on(MessageKind kind, OnMessage handle) {
   handlers_.at(static_cast<std::size_t>(kind)) = std::move(handle);
 }
 
+void Agent::on_lost(OnLost handle) {
+  for (const auto& [worker, why] : lost_) handle(worker, why);
+  on_lost_.push_back(std::move(handle));
+}
+
 void Agent::serve() {
   world_.tasks.spawn("rpc service", Duty::background, [this] { receive_all(); });
   deadline_task_ =

@@ -37,7 +37,7 @@ class Agent final : public Calls {
   ~Agent() override;
 
   void on(MessageKind kind, OnMessage handle);
-  void on_lost(OnLost handle) override { on_lost_.push_back(std::move(handle)); }
+  void on_lost(OnLost handle) override;
   void serve();
 
   void issue(int rank, Request request, Time deadline, Complete complete) override;

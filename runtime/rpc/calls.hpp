@@ -49,8 +49,8 @@ class Calls {
   /// what came in its place (`peer_lost`, `timed_out` at `deadline`, the remote exception, …).
   virtual void issue(int rank, Request request, Time deadline, Complete complete) = 0;
 
-  /// Told once of each worker that is lost, after all that had arrived from it was handed on. Does
-  /// not wait. Workers of the uncut run are never lost.
+  /// Told once of each worker that is lost, after all that had arrived from it was handed on, and
+  /// at once of those lost before. Must not wait. Workers of the uncut run are never lost.
   using OnLost = std::function<void(std::uint16_t worker, const std::string& why)>;
   virtual void on_lost(OnLost) {}
 

@@ -19,7 +19,7 @@ Owner& Owner::of(Worker& worker) {
   auto& slot = worker.local<OwnerSlot>();
   if (slot.owner) return *slot.owner;
   slot.owner = std::make_shared<Owner>(worker);
-  worker.on_lost([weak = slot.owner->weak_from_this()](WorkerId lost, const std::string&) {
+  worker.calls().on_lost([weak = slot.owner->weak_from_this()](WorkerId lost, const std::string&) {
     if (const auto owner = weak.lock()) owner->lose(lost);
   });
   return *slot.owner;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/rpc/add_function.hpp"
 #include "runtime/training/owner.hpp"
 #include "runtime/training/trainer.hpp"
 

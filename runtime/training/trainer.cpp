@@ -30,7 +30,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
       : trainer_(trainer),
         optimizers_(optimizers),
         order_(std::move(order)),
-        options_(options),
+        deadline_(trainer.deadline_of(options)),
         core_(age(), owners_of(optimizers)),
         number_(trainer.next_run_++) {
     trainer_.runs_.emplace(number_, this);
@@ -62,7 +62,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
 
   void lost(WorkerId worker, const std::string& why) {
     if (!optimizers_.contains(worker)) return;
-    const std::string name = autograd::worker_name(worker);
+    const std::string name = worker_name(worker);
     const Failure failure{Code::peer_lost, fmt::format("{} is lost: {}", name, why), name,
                           order_.context};
     happened([this, worker, failure] { perform(core_.failed(worker, core_.attempt(), failure)); });
@@ -84,7 +84,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
   std::string missing() const {
     std::string names;
     for (const WorkerId owner : core_.missing())
-      names += (names.empty() ? "" : ", ") + autograd::worker_name(owner);
+      names += (names.empty() ? "" : ", ") + worker_name(owner);
     return names;
   }
 
@@ -103,8 +103,8 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     const StepId step = prepare.ticket.id;
     order_.ticket = prepare.ticket;
     order_.optimizer = optimizers_.at(prepare.owner);
-    const auto reply =
-        trainer_.worker_.rpc().async(options_, prepare.owner, trainer_.functions_.prepare, order_);
+    const auto reply = trainer_.worker_.rpc().async(time_left(), prepare.owner,
+                                                    trainer_.functions_.prepare, order_);
     reply.on_complete(
         [weak = weak_from_this(), owner = prepare.owner, step](const Result<PrepareReply>& result) {
           const auto self = weak.lock();
@@ -114,6 +114,15 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
         });
   }
 
+  // All attempts together have the step's deadline.
+  CallOptions time_left() const {
+    const Time now = trainer_.worker_.clock().now();
+    CallOptions options;
+    options.deadline =
+        deadline_ == kNever ? Duration::max() : std::max(deadline_ - now, Duration(1));
+    return options;
+  }
+
   void on_reply(WorkerId owner, StepId step, const Result<PrepareReply>& reply) {
     if (!reply.ok()) return perform(core_.failed(owner, step, failure_at(owner, reply.failure())));
     trainer_.newest_turn_ = std::max(trainer_.newest_turn_, reply.value().newest_turn);
@@ -121,7 +130,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
   }
 
   Failure failure_at(WorkerId owner, Failure failure) const {
-    if (failure.worker.empty()) failure.worker = autograd::worker_name(owner);
+    if (failure.worker.empty()) failure.worker = worker_name(owner);
     failure.context = order_.context;
     return failure;
   }
@@ -165,7 +174,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
   Trainer& trainer_;
   const Trainer::Optimizers& optimizers_;
   StepOrder order_;
-  CallOptions options_;
+  Time deadline_;
   TrainerCore core_;
   std::uint64_t number_;
   TaskId task_;
@@ -178,12 +187,19 @@ Trainer& Trainer::of(Worker& worker) {
   auto& slot = worker.local<TrainerSlot>();
   if (slot.trainer) return *slot.trainer;
   slot.trainer = std::make_shared<Trainer>(worker);
-  worker.on_lost([weak = slot.trainer->weak_from_this()](WorkerId lost, const std::string& why) {
-    const auto trainer = weak.lock();
-    if (!trainer) return;
-    for (const auto& [number, run] : trainer->runs_) run->lost(lost, why);
-  });
+  worker.calls().on_lost(
+      [weak = slot.trainer->weak_from_this()](WorkerId lost, const std::string& why) {
+        const auto trainer = weak.lock();
+        if (!trainer) return;
+        for (const auto& [number, run] : trainer->runs_) run->lost(lost, why);
+      });
   return *slot.trainer;
+}
+
+Time Trainer::deadline_of(const CallOptions& options) const {
+  World& world = worker_.world();
+  return after(world.clock.now(),
+               options.deadline > Duration{} ? options.deadline : world.limits.call);
 }
 
 void Trainer::step(const Optimizers& optimizers, StepOrder order, const CallOptions& options) {

@@ -34,6 +34,8 @@ class Trainer : public std::enable_shared_from_this<Trainer> {
  private:
   friend class StepRun;
 
+  Time deadline_of(const CallOptions& options) const;
+
   Worker& worker_;
   StepFunctions functions_;
   Attempts attempts_;

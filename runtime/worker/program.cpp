@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/check.hpp"
+#include "runtime/training/step_functions.hpp"
 
 namespace rehearse {
 
@@ -41,12 +42,13 @@ Workload& Workload::without_oracle() {
   return *this;
 }
 
-Program::Program(std::string name) : name_(std::move(name)) {}
+Program::Program(std::string name) : name_(std::move(name)) {
+  training::add_step_functions(functions_);
+}
 Program::~Program() = default;
 
-void Program::add_function(const std::string& name, rpc::Registered function) {
-  const bool fresh = functions_.emplace(name, std::move(function)).second;
-  REHEARSE_CHECK(fresh, fmt::format("two functions of {} are named '{}'", name_, name));
+void Program::check_fresh(const std::string& function, bool fresh) const {
+  REHEARSE_CHECK(fresh, fmt::format("two functions of {} are named '{}'", name_, function));
 }
 
 Workload& Program::workload(std::string name, Workload::Body body) {

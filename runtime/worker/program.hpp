@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/rpc/function.hpp"
+#include "runtime/rpc/add_function.hpp"
 #include "runtime/worker/options.hpp"
 
 namespace rehearse {
@@ -65,14 +65,8 @@ class Program {
   /// Ends the process if the name is taken: a bug of the program.
   template <class F>
   auto function(std::string name, F body) {
-    using Callable = rpc::Callable<std::decay_t<F>>;
-    using Signature = typename Callable::Signature;
-    Function<Signature> function(std::move(name));
-    auto registered =
-        rpc::Registration<Signature>::template make<Callable::takes_worker>(std::move(body));
-    registered.key = function.key();
-    add_function(function.name(), std::move(registered));
-    return function;
+    check_fresh(name, rpc::add_function(functions_, name, std::move(body)));
+    return Function<typename rpc::Callable<std::decay_t<F>>::Signature>(std::move(name));
   }
 
   /// Registers what every worker runs; it returns when its part of the job is done.
@@ -87,7 +81,7 @@ class Program {
   const std::map<std::string, Workload, std::less<>>& workloads() const { return workloads_; }
 
  private:
-  void add_function(const std::string& name, rpc::Registered function);
+  void check_fresh(const std::string& function, bool fresh) const;
 
   std::string name_;
   rpc::Functions functions_;

@@ -118,6 +118,7 @@ class Worker {
   rpc::HandlerState& handlers() { return handlers_; }
   autograd::Autograd& autograd() { return autograd_; }
   void connect(std::unique_ptr<rpc::Calls> calls);
+  rpc::Calls& calls() { return *calls_; }
   /// REQUIRES: no task of the program is left.
   void forget_locals() { locals_.clear(); }
   autograd::ContextPlace next_context_place();
