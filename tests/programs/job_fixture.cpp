@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "harness/runner/apart.hpp"
-#include "harness/runner/run_directory.hpp"
 #include "runtime/real/launcher.hpp"
+#include "runtime/real/run_directory.hpp"
 #include "runtime/virtual/constant_physics.hpp"
 #include "runtime/virtual/job.hpp"
 #include "runtime/worker/worker_main.hpp"
@@ -75,7 +75,7 @@ RunOutcome run_under_simgrid(const Program& program, const JobSetup& setup) {
 
 RunOutcome run_in_processes(const Program& program, const JobSetup& setup,
                             real::Transport transport) {
-  const harness::RunDirectory directory;
+  const real::RunDirectory directory;
   const JobSpec job = job_of(program, setup);
   real::LocalJobOptions options;
   options.body = [&](World& at) { worker_main(at, program, job); };
