@@ -87,7 +87,7 @@ TEST_F(Smoke, OnlyThoseDieThatAreKilled) {
       ++killed;
     }
   }
-  EXPECT_EQ(killed, 5);
+  EXPECT_EQ(killed, 6);
 }
 
 }  // namespace
