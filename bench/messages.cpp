@@ -21,6 +21,7 @@
 #include "runtime/base/codec.hpp"
 #include "runtime/base/random.hpp"
 #include "runtime/virtual/constant_physics.hpp"
+#include "runtime/virtual/huge_heap.hpp"
 #include "runtime/virtual/job.hpp"
 #ifdef REHEARSE_HAS_SIMGRID
 #include "sim/run.hpp"
@@ -122,6 +123,7 @@ Row run_job(virtual_world::Physics& physics, const Plan& plan) {
 }
 
 Row measure(const Plan& plan) {
+  virtual_world::use_huge_pages_for_the_heap();
 #ifdef REHEARSE_HAS_SIMGRID
   if (plan.sim) {
     Row row;

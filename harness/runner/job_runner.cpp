@@ -13,6 +13,7 @@
 #include "runtime/real/launcher.hpp"
 #include "runtime/real/run_directory.hpp"
 #include "runtime/virtual/constant_physics.hpp"
+#include "runtime/virtual/huge_heap.hpp"
 #include "runtime/virtual/job.hpp"
 #include "runtime/worker/worker_main.hpp"
 #ifdef REHEARSE_HAS_SIMGRID
@@ -139,6 +140,7 @@ std::optional<std::string> JobRunner::missing(WorldKind world) const {
 }
 
 RunOutcome JobRunner::run_here(const Case& run, bool uncut, bool keep_events) const {
+  virtual_world::use_huge_pages_for_the_heap();
   RunOutcome outcome;
 #ifdef REHEARSE_HAS_SIMGRID
   if (!uncut && run.world == WorldKind::sim) {

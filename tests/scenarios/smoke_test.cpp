@@ -75,11 +75,13 @@ TEST_F(Smoke, GradientsAreTheSameInAllWorlds) {
   }
 }
 
-// Every worker that a scenario kills is seen to be killed, and nobody else is.
+// Every worker that a scenario kills is seen to be killed, and nobody else is: each kill of these
+// files is of one worker.
 TEST_F(Smoke, OnlyThoseDieThatAreKilled) {
-  int killed = 0;
+  int killed = 0, kills = 0;
   for (const auto& run : report_["runs"]) {
     if (run["world"] != "processes") continue;
+    for (const auto& fault : run["faults"]) kills += fault["kind"] == "kill" ? 1 : 0;
     for (const auto& worker : run["workers"]) {
       if (worker["signal"] == 0) continue;
       EXPECT_EQ(worker["signal"], 9) << run["file"];
@@ -87,7 +89,8 @@ TEST_F(Smoke, OnlyThoseDieThatAreKilled) {
       ++killed;
     }
   }
-  EXPECT_EQ(killed, 6);
+  EXPECT_EQ(killed, kills);
+  EXPECT_GT(kills, 0);
 }
 
 }  // namespace
