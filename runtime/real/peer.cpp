@@ -13,8 +13,8 @@ namespace {
 constexpr Duration kRedialAfter = std::chrono::milliseconds(2);
 constexpr Duration kReadTurn = std::chrono::milliseconds(1);
 constexpr std::size_t kReadStepBytes = std::size_t{512} << 10;
-// Messages of one turn that follow one another within this share a write at its end, once there were
-// so many: a few calls before a long computation all leave before it.
+// Messages of one turn that follow one another within this share a write at its end, once there
+// were so many: a few calls before a long computation all leave before it.
 constexpr Duration kGatherFor = std::chrono::microseconds(20);
 constexpr int kBurstMin = 4;
 constexpr int kRefusalsMax = 16;
@@ -96,7 +96,9 @@ void Peer::dial() {
 
 void Peer::adopt(std::unique_ptr<Link> link, const Prelude& hello) {
   const bool own_dial_wins = link_ && !link_->welcomed && local_ < remote_;
-  if (own_dial_wins) return;
+  // Of two that were dialled at once, the one that the peer has given up meanwhile.
+  const bool given_up = link_ && link->channel->peer_has_closed();
+  if (own_dial_wins || given_up) return;
   drop_link();
   delivery_.disconnected(context_.now());
   link->standing = true;
