@@ -53,6 +53,9 @@ class Channel {
   /// No more will come than what can be read now.
   virtual bool ending() const { return false; }
 
+  /// The peer has closed its side by now; what it wrote before may still be there to be read.
+  virtual bool peer_has_closed() const = 0;
+
   /// `watcher` is told when there is something to read or room to write again.
   virtual void watch(Poller& poller, Watcher& watcher) = 0;
   virtual void unwatch(Poller& poller, const Watcher& watcher) = 0;

@@ -96,7 +96,9 @@ void Peer::dial() {
 
 void Peer::adopt(std::unique_ptr<Link> link, const Prelude& hello) {
   const bool own_dial_wins = link_ && !link_->welcomed && local_ < remote_;
-  if (own_dial_wins) return;
+  // Of two that were dialled at once, the one that the peer has given up meanwhile.
+  const bool given_up = link_ && link->channel->peer_has_closed();
+  if (own_dial_wins || given_up) return;
   drop_link();
   delivery_.disconnected(context_.now());
   link->standing = true;

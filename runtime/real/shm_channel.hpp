@@ -10,6 +10,7 @@
 #include "runtime/real/descriptor.hpp"
 #include "runtime/real/ring.hpp"
 #include "runtime/real/shared_pool.hpp"
+#include "runtime/real/socket.hpp"
 
 namespace rehearse::real {
 
@@ -64,6 +65,7 @@ class ShmChannel final : public Channel, public Lending, Watcher {
   ssize_t write(std::span<const iovec> pieces) override;
   ssize_t read(std::span<const iovec> pieces) override;
   bool ending() const override { return ended_; }
+  bool peer_has_closed() const override { return has_closed(socket_.get()); }
   bool stands() const override { return true; }
   void watch(Poller& poller, Watcher& watcher) override;
   void unwatch(Poller& poller, const Watcher& watcher) override;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -86,6 +87,11 @@ int connect_error(int socket) {
   socklen_t length = sizeof error;
   ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
   return error;
+}
+
+bool has_closed(int socket) {
+  pollfd asked{socket, POLLRDHUP, 0};
+  return ::poll(&asked, 1, 0) > 0;
 }
 
 int unacknowledged_by_kernel(int socket) {

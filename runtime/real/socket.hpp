@@ -36,6 +36,9 @@ Result<Descriptor> begin_connect(const Place& place);
 /// Why a connection attempt failed, once it is writable; 0 if it stands.
 int connect_error(int socket);
 
+/// The other side of a connection has been closed.
+bool has_closed(int socket);
+
 /// Bytes that the peer's kernel has not acknowledged.
 int unacknowledged_by_kernel(int socket);
 

@@ -19,6 +19,7 @@ class TcpChannel final : public Channel {
 
   ssize_t write(std::span<const iovec> pieces) override;
   ssize_t read(std::span<const iovec> pieces) override;
+  bool peer_has_closed() const override { return has_closed(socket_.get()); }
   void watch(Poller& poller, Watcher& watcher) override { poller.add(socket_.get(), watcher); }
   void unwatch(Poller& poller, const Watcher& watcher) override {
     poller.remove(socket_.get(), watcher);

@@ -59,7 +59,7 @@ TEST_P(Shutdown, AtOnceLetsTheOthersGoOn) {
 
 // Twenty jobs after each other in one process; none hears of an older one.
 TEST_P(Shutdown, CanBeFollowedByAnotherStart) {
-  const int times = GetParam() == In::processes ? 3 : 20;
+  const int times = is_virtual(GetParam()) ? 20 : 3;
   for (int time = 0; time < times; ++time) {
     SmallJob job;
     const auto outcome = job.run(GetParam(), {2, 1}, [&](Worker& worker) {
