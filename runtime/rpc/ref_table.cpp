@@ -52,7 +52,7 @@ Reference RefTable::share(ForkId fork, std::uint16_t to) {
   const Reference child{use.ref, new_fork(use.ref.owner)};
   if (lost_.contains(to)) return child;
   if (use.ref.owner == self_) {
-    owned_.at(use.ref).forks.emplace(child.fork, to);
+    owned_[use.ref].forks.emplace(child.fork, to);  // the request that makes it may be on its way
   } else {
     ++use.children;
     passed_on_[child.fork] = {fork, to};

@@ -139,7 +139,7 @@ class Life {
     if (!known.small()) return;
     const std::string outcome = outcome_of([&] {
       pending_.push_back(worker_.rpc().async(worker, job_.times, tensors_[*at]));
-      model_.pending.push_back(known);
+      model_.pending.push_back({worker, known});
     });
     if (outcome != "ok") agrees(outcome, {worker});
   }
@@ -147,13 +147,13 @@ class Life {
   void wait(std::uint32_t a) {
     const auto at = pick(model_.pending, a);
     if (!at) return;
-    const Known known = model_.pending[*at];
+    const Elsewhere call = model_.pending[*at];
     Tensor result;
     const std::string outcome = outcome_of([&] { result = pending_[*at].wait(); });
     pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(*at));
     model_.pending.erase(model_.pending.begin() + static_cast<std::ptrdiff_t>(*at));
     // It may have come before its worker died.
-    if (outcome == "ok" || agrees(outcome, known.workers)) keep(result, known);
+    if (outcome == "ok" || agrees(outcome, {call.worker})) keep(result, call.value);
   }
 
   void remote(std::uint32_t a, int worker) {
@@ -173,19 +173,19 @@ class Life {
     if (!at) return;
     Tensor result;
     const std::string outcome = outcome_of([&] { result = refs_[*at].to_here(); });
-    if (agrees(outcome, {model_.refs[*at].owner})) keep(result, model_.refs[*at].value);
+    if (agrees(outcome, {model_.refs[*at].worker})) keep(result, model_.refs[*at].value);
   }
 
   void use(std::uint32_t a, int worker) {
     const auto at = pick(model_.refs, a);
     if (!at) return;
-    const KnownRef& ref = model_.refs[*at];
+    const Elsewhere& ref = model_.refs[*at];
     const Known known = model_.times(ref.value, worker, {});
     if (!known.small()) return;
     Tensor result;
     const std::string outcome =
         outcome_of([&] { result = worker_.rpc().call(worker, job_.use, refs_[*at]); });
-    if (agrees(outcome, {worker, ref.owner})) keep(result, known);
+    if (agrees(outcome, {worker, ref.worker})) keep(result, known);
   }
 
   void drop(std::uint32_t a) {

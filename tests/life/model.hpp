@@ -29,8 +29,9 @@ struct Known {
   }
 };
 
-struct KnownRef {
-  int owner = 0;
+/// A value that is on its way from a worker, or stays there behind a reference.
+struct Elsewhere {
+  int worker = 0;
   Known value;
 };
 
@@ -39,8 +40,8 @@ struct Model {
   std::vector<double> leaves{2, 3, 4};
   bool open = false;
   std::vector<Known> tensors;
-  std::vector<Known> pending;
-  std::vector<KnownRef> refs;
+  std::vector<Elsewhere> pending;
+  std::vector<Elsewhere> refs;
   std::map<int, double> gradients;  ///< of the open context
   std::optional<int> dead;          ///< for certain
   std::optional<int> doomed;        ///< perhaps dead
