@@ -15,7 +15,9 @@ namespace {
 constexpr std::size_t kGreetersMax = 256;
 
 Failure gone(const Address& to) {
-  return {Code::peer_lost, fmt::format("worker {} is lost", to.worker), {}, 0};
+  std::string worker = fmt::format("w{}", to.worker);
+  std::string message = worker + " is lost";
+  return {Code::peer_lost, std::move(message), std::move(worker), 0};
 }
 
 }  // namespace
