@@ -117,6 +117,15 @@ std::vector<Plan> smaller(const Plan& plan) {
   return result;
 }
 
+// A small program may have a loss that no leaf leads to; then the first leaf is added.
+workloads::Losses losses_of(workloads::Machine& machine, const Routine& routine) {
+  workloads::Losses losses = run_root(machine, routine);
+  for (Tensor* loss : {&losses.first, &losses.second}) {
+    if (!loss->requires_grad()) *loss = *loss + machine.leaf(0).sum();
+  }
+  return losses;
+}
+
 std::vector<Tensor> read_leaves(Worker& worker, const Plan& plan, std::uint32_t logical,
                                 ContextId context) {
   return dist_autograd::get_gradients(worker, context, worker.local<Leaves>().at(logical, plan));
@@ -197,7 +206,7 @@ void PlanJob::State::run(Worker& worker) {
     worker.step(static_cast<std::int64_t>(step));
     dist_autograd::Context context(worker);
     PlacedMachine machine(worker, plan, run_body, 0);
-    const workloads::Losses losses = run_root(machine, plan.programs[step]);
+    const workloads::Losses losses = losses_of(machine, plan.programs[step]);
     context.backward(losses.first, {.retain_graph = true, .create_graph = second_order});
     context.backward(second_order ? losses.second + penalty(worker, context.id()) : losses.second);
     gradients.push_back(gradients_of(worker, context.id()));
@@ -236,7 +245,7 @@ Gradients plain_gradients(const Plan& plan) {
   Gradients all;
   for (const auto& program : plan.programs) {
     workloads::PlainMachine machine(plan.seed, plan.logical_workers(), plan.dtype());
-    const workloads::Losses losses = run_root(machine, program);
+    const workloads::Losses losses = losses_of(machine, program);
     auto sums = plain_gradients(losses.first, machine.leaves());
     const auto second = plain_gradients(losses.second, machine.leaves());
     for (std::size_t i = 0; i < sums.size(); ++i) {
