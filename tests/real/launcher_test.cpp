@@ -106,14 +106,16 @@ std::ptrdiff_t open_descriptors() {
 TEST(Launcher, AWorldStartsTwentyTimesInOneProcess) {
   const auto before = open_descriptors();
   for (int restart = 0; restart < 20; ++restart) {
-    LocalRun run(3, restart % 2 == 0 ? Transport::shm : Transport::tcp);
     const bool dies = restart % 5 == 4;
-    const RunOutcome outcome = run.run([dies](World& world) {
-      if (dies && world.self.rank == 2) ::kill(::getpid(), SIGKILL);
-      if (!dies) greet_everybody(world);
-    });
-    EXPECT_TRUE(outcome.workers[0].finished) << restart;
-    EXPECT_EQ(outcome.workers[2].finished, !dies) << restart;
+    {
+      LocalRun run(3, restart % 2 == 0 ? Transport::shm : Transport::tcp);
+      const RunOutcome outcome = run.run([dies](World& world) {
+        if (dies && world.self.rank == 2) ::kill(::getpid(), SIGKILL);
+        if (!dies) greet_everybody(world);
+      });
+      EXPECT_TRUE(outcome.workers[0].finished) << restart;
+      EXPECT_EQ(outcome.workers[2].finished, !dies) << restart;
+    }
     EXPECT_EQ(open_descriptors(), before) << restart;
   }
 }
