@@ -112,13 +112,7 @@ GradientMap run_pass(Executor& executor, const std::vector<Root>& roots, Executo
 
 std::vector<at::Tensor> torch_gradients(const std::vector<at::Tensor>& roots,
                                         const std::vector<at::Tensor>& leaves, bool create_graph) {
-  torch::autograd::backward(roots, {}, true, create_graph);
-  std::vector<at::Tensor> gradients;
-  for (const at::Tensor& leaf : leaves) {
-    gradients.push_back(leaf.grad());
-    leaf.mutable_grad() = at::Tensor();
-  }
-  return gradients;
+  return torch::autograd::grad(roots, leaves, {}, true, create_graph, /*allow_unused=*/true);
 }
 
 bool same(const at::Tensor& left, const at::Tensor& right) {
