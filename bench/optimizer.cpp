@@ -45,6 +45,7 @@ class Bench {
       return at::addmm(layer.bias, x, layer.weight).relu();
     });
     program_.workload("optimizer", [this](Worker& worker) {
+      at::set_num_threads(1);  // owners too: threads of torch that spin take the others' cores
       if (worker.rank() == 0) fmt::print("{}", measure(worker).dump());
     });
   }
@@ -56,7 +57,6 @@ class Bench {
 
  private:
   nlohmann::json measure(Worker& worker) {
-    at::set_num_threads(1);
     auto rows = nlohmann::json::array();
     for (const std::int64_t width : kWidths) {
       rows.push_back(row(worker, "sgd", Sgd{.learning_rate = 1e-4}, width));
