@@ -112,7 +112,15 @@ GradientMap run_pass(Executor& executor, const std::vector<Root>& roots, Executo
 
 std::vector<at::Tensor> torch_gradients(const std::vector<at::Tensor>& roots,
                                         const std::vector<at::Tensor>& leaves, bool create_graph) {
-  return torch::autograd::grad(roots, leaves, {}, true, create_graph, /*allow_unused=*/true);
+  // With a history, backward would keep copies of the gradients, which are nodes of the next order.
+  if (create_graph) return torch::autograd::grad(roots, leaves, {}, true, true, true);
+  torch::autograd::backward(roots, {}, true);
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& leaf : leaves) {
+    gradients.push_back(leaf.grad());
+    leaf.mutable_grad() = at::Tensor();
+  }
+  return gradients;
 }
 
 bool same(const at::Tensor& left, const at::Tensor& right) {
