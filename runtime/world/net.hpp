@@ -43,7 +43,6 @@ class Endpoint {
 /// transport can.
 class Net : public Buffers {
  public:
-
   /// Opens an endpoint that peers find as `name`. Names are unique in a job and generation:
   /// `bad_argument` for one that is taken.
   virtual Result<std::unique_ptr<Endpoint>> open(std::string_view name) = 0;
